@@ -1,0 +1,53 @@
+"""What a refusing HTTP answer means, written once; each channel adds a table of its platform's codes."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from messaging_core.errors import Denied, Invalid, InvalidRecipient, RateLimited, Rejected, SendError, Unavailable
+from messaging_core.wire.http import HttpReply, wait_of
+
+Table: TypeAlias = Mapping[str, type[SendError]]
+"""A platform's code -> the error that it is."""
+
+AMBIGUOUS = frozenset({502, 504, *range(520, 528)})
+"""Statuses by which a gateway says that it does not know what became of the request behind it."""
+
+
+def failure(
+    reply: HttpReply,
+    *,
+    code: str = "",
+    detail: str = "",
+    table: Table | None = None,
+    wait: float | None = None,
+    recipient: str = "",
+) -> SendError:
+    """The error that ``reply`` is: by the platform's ``code`` where ``table`` has it, else by the HTTP status.
+
+    ``detail``: the platform's own words, cut to 300 characters. ``wait``: seconds, where the body names them; the longer of it and the
+    ``Retry-After`` header counts. ``recipient``: as named by the error where the table says that the recipient is at fault.
+    """
+    status, reason, detail = reply.status, reply.reason, " ".join(detail.split())[:300]
+    waits = [seconds for seconds in (wait, wait_of(reply)) if seconds is not None]
+    after = max(waits, default=None)
+    kind = (table or {}).get(code) or _by_status(status)
+    if kind is RateLimited:
+        return RateLimited(status, reason, code, detail, after)
+    if kind is Unavailable:
+        return Unavailable(status, reason, code, detail, status in AMBIGUOUS, after)
+    if kind is InvalidRecipient:
+        return InvalidRecipient(recipient, "", detail or code, status, reason)
+    if 300 <= status < 400:
+        return Rejected(status, reason, code, detail or "the server redirects; a send does not follow")
+    assert issubclass(kind, Invalid | Denied | Rejected), kind
+    return kind(status, reason, code, detail)
+
+
+def _by_status(status: int) -> type[SendError]:
+    if status == 429:
+        return RateLimited
+    if status in (408, 425) or status >= 500:
+        return Unavailable
+    if status in (401, 403, 407):
+        return Denied
+    return Invalid if status >= 400 else Rejected
