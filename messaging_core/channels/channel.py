@@ -52,6 +52,8 @@ class Sort(Enum):
     """A ``Template`` whose literal pieces are all secrets: ``Secret("<channel>.<key>")``, or with ``[0]``, ``[1]`` ... where there are several."""
     BOOLEAN = "true or false"
     NUMBER = "whole number"
+    SECONDS = "seconds"
+    """A number over zero, whole or decimal."""
     CHOICE = "one of"
 
 

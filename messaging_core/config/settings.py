@@ -1,0 +1,109 @@
+"""The settings, frozen, without secret values: what the rest of the core decides by."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from messaging_core.channels.channel import Configured, Sort, key
+from messaging_core.secrecy import Secret, Secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """How HTTP is spoken: ``connect_timeout``, ``read_timeout`` in seconds; ``proxy`` for all requests (else the environment's)."""
+
+    connect_timeout: float = key(Sort.SECONDS, "Seconds to wait for a connection.", default=10.0)
+    read_timeout: float = key(Sort.SECONDS, "Seconds to wait for an answer.", default=30.0)
+    proxy: Secret | None = key(Sort.SECRET_URL, "Proxy for all requests; not given: the environment's.", default=None)
+    ca_file: str | None = key(Sort.TEXT, "A file of certificates to trust instead of the built-in ones.", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The local gateway that the tool ``gateway`` talks to."""
+
+    host: str = key(Sort.TEXT, "Host of the gateway.", default="127.0.0.1")
+    port: int = key(Sort.NUMBER, "Port of the gateway.", default=16830, least=1, most=65535)
+    token: Secret | None = key(Sort.SECRET, "Bearer token that the gateway asks for.", default=None)
+    allowed_targets: tuple[str, ...] = key(Sort.IDS, "Other targets that a payload may name.", default=())
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPolicy:
+    """``allow``, ``supervised`` or ``deny``: by tool, by group of tools, by channel within a tool, else ``default``.
+
+    ``tools``: (tool, verdict). ``groups``: (group, verdict); the group "messaging" holds all three tools. ``channels``: (tool or "*", channel, verdict):
+    the stricter of tool and channel holds.
+    """
+
+    default: str = "allow"
+    tools: tuple[tuple[str, str], ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
+    channels: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFile:
+    """Where the audit log is: ``path`` None is the user's state folder, best effort."""
+
+    path: str | None = key(Sort.TEXT, "The file; not given: in the user's state folder.", default=None)
+    max_size_mb: int = key(Sort.NUMBER, "Size at which a new file is begun.", default=10, least=1)
+    max_files: int = key(Sort.NUMBER, "How many files are kept.", default=5, least=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What is recorded. ``required`` None: yes where the settings name the file, no for the default file."""
+
+    enabled: bool = key(Sort.BOOLEAN, "Whether sends are recorded.", default=True)
+    sync: bool = key(Sort.BOOLEAN, "Whether each line is forced to disk before going on.", default=False)
+    required: bool | None = key(Sort.BOOLEAN, "Whether a send without a record is refused.", default=None)
+    file: AuditFile = AuditFile()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """How approvals are asked: ``ask`` is "terminal" or "none" (a callback is given in code)."""
+
+    ask: str = key(Sort.CHOICE, "Who is asked.", default="none", choices=("none", "terminal"))
+    timeout_secs: float = key(Sort.SECONDS, "Seconds after which no answer means no.", default=120.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    tool_policy: ToolPolicy = ToolPolicy()
+    audit: Audit = Audit()
+    approval: Approval = Approval()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. ``channels`` in file order, inactive ones included. ``named``: those under ``channels`` (the tool ``message``'s own).
+
+    ``cli``: None where the file says nothing; False switches the terminal off. ``media_roots``: None is the default (the working folder and the
+    temporary folder). ``where``: the file, never sent as media. ``retry``: see :mod:`messaging_core.pacing`.
+    """
+
+    channels: tuple[Configured[Any], ...] = ()
+    named: tuple[str, ...] = ()
+    cli: bool | None = None
+    gateway: Gateway = Gateway()
+    security: Security = Security()
+    media_roots: tuple[str, ...] | None = None
+    allow_hidden_media: bool = False
+    message_timeout_secs: float = 300.0
+    max_wait: float = 60.0
+    max_attempts: int = 4
+    http: Http = Http()
+    where: str | None = None
+
+    def channel(self, name: str) -> Configured[Any] | None:
+        return next((channel for channel in self.channels if channel.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What loading a file gives: the settings, the values of the secrets that they name, and what is worth a warning."""
+
+    settings: Settings
+    secrets: Secrets
+    warnings: tuple[str, ...] = ()

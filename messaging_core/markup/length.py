@@ -1,0 +1,73 @@
+"""How long a text is, in the units that platforms count in."""
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+from messaging_core.markup.dialect import Rendered
+
+
+class Unit(Enum):
+    """What one counts as."""
+
+    CODE_POINTS = "characters"
+    UTF16 = "UTF-16 units"
+    BYTES = "bytes"
+
+
+class Of(Enum):
+    """What is counted of a rendered text."""
+
+    VISIBLE = "visible"
+    """What the reader sees, markup taken away."""
+    RAW = "raw"
+    """The text field as it is sent, markup included."""
+    JSON = "json"
+    """Both texts as they stand inside a JSON document: text and its HTML alternative, escapes counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """At most ``limit`` ``unit`` of ``of``."""
+
+    limit: int
+    unit: Unit
+    of: Of = Of.VISIBLE
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ValueError("a limit is at least 1")
+
+    def size(self, rendered: Rendered) -> int:
+        """How much ``rendered`` takes of this limit."""
+        if self.of is Of.VISIBLE:
+            return measure(rendered.visible, self.unit)
+        if self.of is Of.RAW:
+            return measure(rendered.text, self.unit)
+        return in_json(rendered.text, self.unit) + in_json(rendered.formatted or "", self.unit)
+
+    def holds(self, rendered: Rendered) -> bool:
+        return self.size(rendered) <= self.limit
+
+
+def measure(text: str, unit: Unit) -> int:
+    """The length of ``text`` in ``unit``.
+
+    >>> [measure("a🎯", unit) for unit in (Unit.CODE_POINTS, Unit.UTF16, Unit.BYTES)]
+    [2, 3, 5]
+    """
+    if unit is Unit.CODE_POINTS or (unit is Unit.BYTES and text.isascii()):
+        return len(text)
+    if unit is Unit.BYTES:
+        return len(text.encode("utf-8", "surrogatepass"))
+    return utf16(text)
+
+
+def utf16(text: str) -> int:
+    """The number of UTF-16 code units: signs above U+FFFF count twice."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def in_json(text: str, unit: Unit) -> int:
+    """The length of ``text`` between the quotes of a JSON string that escapes no more than it must."""
+    return measure(json.dumps(text, ensure_ascii=False), unit) - 2
