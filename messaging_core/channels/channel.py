@@ -205,7 +205,8 @@ class Channel:
     ``default_key`` the setting it comes from. ``fixed_recipient``: where the platform has but one, and any that is named is refused.
     ``same``: the form in which two spellings of one recipient or sender are equal (case, leading ``@``, punctuation).
     ``rehearse``: what the platform would answer to a request, so that a whole send can be listed without a network. ``check``: faults that
-    show only when the settings are seen together; it gets the values as loaded, secrets included, and must not repeat one. ``raw``: texts go
+    show only when the settings are seen together; it gets the values as loaded, secrets included, and must not repeat one. ``ids_per_chat``: the id of a
+    message means something in its chat only. ``threads_by_reply``: an answer in a conversation replies to its message (mail). ``raw``: texts go
     out as given, neither rendered nor split. ``cut_raw``: where the tool ``message`` cuts (code points, and the sign that it was cut).
     """
 
@@ -224,5 +225,7 @@ class Channel:
     probe: Probe | None = None
     same: Callable[[str], str] = str.casefold
     check: Callable[[Mapping[str, Any]], Iterable[Fault]] = no_faults
+    ids_per_chat: bool = True
+    threads_by_reply: bool = False
     raw: bool = False
     cut_raw: tuple[int, str] | None = None
