@@ -146,6 +146,10 @@ class Limits:
     any_file: int | None = None
     voice: tuple[str, ...] = ()
     """MIME types that are taken as a voice message; others go as ordinary audio, and the result says so."""
+    voice_captioned: bool = False
+    """Whether a voice message may carry a caption."""
+    uncaptioned: frozenset[Kind] = frozenset()
+    """Kinds of file that carry no caption: it follows as text."""
 
     def file(self, kind: Kind) -> int | None:
         return dict(self.files).get(kind, self.any_file)
