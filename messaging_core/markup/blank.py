@@ -3,7 +3,7 @@
 import regex
 
 _INVISIBLE = regex.compile(
-    r"[\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*+", flags=regex.VERSION1
+    r"[\s\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*+", flags=regex.VERSION1
 )
 
 

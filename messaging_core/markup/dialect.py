@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from messaging_core.markup.tree import Block, Document, Path
+from messaging_core.markup.tree import Block, Document
 
 
 class StyleKind(Enum):
@@ -53,25 +53,24 @@ class Rendered:
 class Piece:
     """One block, written. ``gap``, ``shown_gap``: what goes before it (raw, visible) unless it is the first of its part.
 
-    ``html``: its HTML without the containers around it. ``around``: the most that binding adds to the text for it, in signs.
+    ``html``: its HTML without the containers around it. ``styles``: with offsets into ``visible``. ``around``: the most signs that
+    binding adds to ``text``, or to the HTML where there is some, besides ``gap``.
     """
 
     block: Block
-    before: Path
     gap: str
     shown_gap: str
     text: str
     visible: str
-    html: str = ""
+    html: str | None = None
     styles: tuple[Style, ...] = ()
     around: int = 0
-    html_around: int = 0
 
 
 class Write(Protocol):
-    """Write ``block``, which follows what stands in ``before``; ``first`` of all or not. ``mentions``: whether they may ring."""
+    """Write ``block``, which follows ``before`` (None: nothing). ``mentions``: whether they may ring."""
 
-    def __call__(self, block: Block, before: Path, mentions: bool, /) -> Piece: ...
+    def __call__(self, block: Block, before: Block | None, mentions: bool, /) -> Piece: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +80,4 @@ class Dialect:
     name: str
     prepare: Callable[[Document], Document]
     write: Write
-    bind: Callable[[Sequence[Piece], bool], Rendered]
+    bind: Callable[[Sequence[Piece]], Rendered]

@@ -1,0 +1,55 @@
+"""What becomes of a link: hidden behind its label, shown once, or shown as ``label (address)``."""
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+from messaging_core.markup.addresses import pretends, scheme, shown_once, urlsplit_safely
+from messaging_core.markup.tree import Link, Span
+
+Hides = Callable[[str, str], bool]
+"""Whether the dialect can hide the address (second) behind the label (first)."""
+
+
+def nothing(_label: str, _url: str) -> bool:
+    """For dialects that cannot hide an address."""
+    return False
+
+
+def web(_label: str, url: str) -> bool:
+    """An http or https address with a host, without white space."""
+    if not url.lower().startswith(("https://", "http://")) or any(sign.isspace() for sign in url):
+        return False
+    parts = urlsplit_safely(url)
+    return parts is not None and parts[0] != ""
+
+
+def expose(spans: tuple[Span, ...], hides: Hides) -> tuple[Span, ...]:
+    """``spans`` with every link that must not or cannot be hidden written out."""
+    if not any(span.link is not None and not span.link.bare for span in spans):
+        return spans
+    result: list[Span] = []
+    for link, group in groupby(spans, _link):
+        result += group if link is None or link.bare else _exposed(link, tuple(group), hides)
+    return tuple(result)
+
+
+def _link(span: Span) -> Link | None:
+    return span.link
+
+
+def _exposed(link: Link, spans: tuple[Span, ...], hides: Hides) -> Iterable[Span]:
+    label = "".join(span.text for span in spans)
+    if shown_once(label, link.url):
+        return spans if hides(label, link.url) else [Span(span.text, span.marks) for span in spans]
+    if hides(label, link.url) and not pretends(label, link.url):
+        return spans
+    plain = [Span(span.text, span.marks) for span in spans]
+    if not link.url or link.url.startswith("#"):
+        return plain  # a place in the same text: there is nothing to open
+    address = Span(link.url, link=Link(link.url, link.serial, bare=True) if web("", link.url) else None)
+    if link.url.startswith("mailto:"):
+        address = Span(link.url.removeprefix("mailto:"))
+    return [*plain, Span(" ("), address, Span(")")]
+
+
+__all__ = ["Hides", "expose", "nothing", "scheme", "web"]
