@@ -36,8 +36,12 @@ class Sort(Enum):
     """An identifier: text from file to wire, also where the file has a bare number."""
     IDS = "ids"
     """One identifier or a list of them; kept as a tuple."""
+    LIST = "list"
+    """A list of identifiers, never a single one: of who is permitted, where a forgotten value must not pass. Kept as a tuple."""
     SECRET = "secret"
-    """A token or password: trimmed, kept as ``Secret("<channel>.<key>")``."""
+    """A token: trimmed, kept as ``Secret("<channel>.<key>")``. Printable ASCII without blanks, as it goes into headers and URLs."""
+    PASSWORD = "password"
+    """A secret that may hold blanks and any letters (a mail password): only its ends are trimmed."""
     SECRET_URL = "secret url"
     """An http(s) URL that is itself a credential: trimmed, checked, kept as a ``Secret``."""
     URL = "url"
@@ -54,6 +58,8 @@ class Sort(Enum):
     NUMBER = "whole number"
     SECONDS = "seconds"
     """A number over zero, whole or decimal."""
+    RATE = "rate"
+    """So many per second, minute, hour or day; kept as ``20/minute``."""
     CHOICE = "one of"
 
 
@@ -91,9 +97,9 @@ class Rules:
 
     enabled: bool = key(Sort.BOOLEAN, "Whether the channel takes part at all.", default=True)
     allowed_users: tuple[str, ...] | None = key(
-        Sort.IDS, "Who may be written to: names or ids; '*' all, [] none. Not given: no such limit.", default=None
+        Sort.LIST, "Who may be written to: names or ids; '*' all, [] none. Not given: no such limit.", default=None
     )
-    allowed_recipients: tuple[str, ...] = key(Sort.IDS, "Rooms and groups that may be written to besides.", default=())
+    allowed_recipients: tuple[str, ...] = key(Sort.LIST, "Rooms and groups that may be written to besides.", default=())
     verify_recipient: bool = key(Sort.BOOLEAN, "Ask the platform for the recipient before sending.", default=False)
     format: str = key(Sort.CHOICE, "How texts are read.", default="markdown", choices=("markdown", "plain"))
     overflow: str = key(
@@ -104,7 +110,7 @@ class Rules:
     voice_as: str = key(
         Sort.CHOICE, "What becomes of a voice message where there are none.", default="voice", choices=("voice", "audio")
     )
-    rate_limit: str | None = key(Sort.TEXT, 'At most so many messages, as in "20/minute".', default=None)
+    rate_limit: str | None = key(Sort.RATE, 'At most so many messages, as in "20/minute".', default=None)
     when_unanswered: str = key(
         Sort.CHOICE, "What follows an unanswered send.", default="report", choices=("report", "repeat")
     )
