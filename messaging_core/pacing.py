@@ -35,7 +35,7 @@ FIRST_WAIT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How much is tried: ``max_wait`` for one wait, ``deadline`` for the whole send (seconds), ``max_attempts`` of one request.
+    """How much is tried: ``max_wait`` a wait, ``deadline`` for the whole send (seconds), ``max_attempts`` a request.
 
     ``when_unanswered``: "report" an ambiguous end as unconfirmed, or "repeat" it, which may show the message twice.
     """
@@ -135,7 +135,7 @@ def _is_final(cause: SendError) -> bool:
 # --- What a reply says about the next request -------------------------------------------------------------------------
 
 LONGEST_HOLD = 3600.0
-"""Seconds, whatever a reply says: then a request asks again, so that a wrong figure cannot silence a channel for good."""
+"""Seconds, whatever a reply says: then one request asks again, so that a wrong figure cannot silence a channel."""
 
 
 @dataclass(frozen=True, slots=True)
