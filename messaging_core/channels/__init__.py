@@ -10,8 +10,10 @@ Registry: TypeAlias = Mapping[str, Channel]
 
 MODULES = {
     "cli": "terminal",
+    "discord": "discord",
     "discord-webhook": "discord_webhook",
     "matrix": "matrix",
+    "telegram": "telegram",
     "webhook": "webhook",
 }
 """Platform -> module, in the order of the docs. A channel's module is imported when the channel is first asked for."""

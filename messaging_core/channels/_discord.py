@@ -17,6 +17,7 @@ from messaging_core.errors import (
 )
 from messaging_core.markup.length import Length, Of, Unit
 from messaging_core.message import Content, MediaPart
+from messaging_core.secrecy import Text
 from messaging_core.wire.http import FileRef, FormPart, HttpReply, Multipart, at, at_least, read_json, text_at, to_json
 
 CONTENT = Length(2000, Unit.CODE_POINTS, Of.RAW)
@@ -25,14 +26,18 @@ CONTENT = Length(2000, Unit.CODE_POINTS, Of.RAW)
 FILE = 10 * 1024 * 1024
 """Bytes; the default since 2025-01-16: https://docs.discord.com/developers/reference#uploading-files"""
 
-ID = re.compile(r"(?a:\d{1,20})")
+ID = re.compile(r"[1-9][0-9]{0,19}")
+"""A snowflake, always as text: https://docs.discord.com/developers/reference#snowflakes"""
+
+AGENT: tuple[str, Text] = ("User-Agent", "DiscordBot (agent-messaging, 0.1.0)")
+"""Required in this form, else the edge may refuse the call: https://docs.discord.com/developers/reference#user-agent"""
 
 CODES: dict[str, type[SendError]] = {
     # https://docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes
-    **dict.fromkeys(("10003", "10013", "50007", "50008", "50278"), InvalidRecipient),
+    **dict.fromkeys(("10003", "10013", "50007", "50008", "50033", "50278"), InvalidRecipient),
     **dict.fromkeys(("10015", "40001", "40003", "50001", "50013", "50027", "160002", "160005", "50173"), Denied),
-    **dict.fromkeys(("30015", "40005", "50006", "50035", "50045", "50083", "50109", "200000", "200001", "240000"), Invalid),
-    **dict.fromkeys(("220001", "220002", "220003", "40067", "50159", "50160", "50161"), Invalid),
+    **dict.fromkeys(("30015", "40005", "40067", "50006", "50035", "50045", "50083", "50109"), Invalid),
+    **dict.fromkeys(("50159", "50160", "50161", "200000", "200001", "220001", "220002", "220003", "240000"), Invalid),
     **dict.fromkeys(("20016", "20028", "20029"), RateLimited),
     "130000": Unavailable,
 }
@@ -40,16 +45,16 @@ CODES: dict[str, type[SendError]] = {
 
 def message_body(part: Content, mute: bool, **more: Any) -> dict[str, Any]:
     """The JSON of one message (https://docs.discord.com/developers/resources/message#create-message)."""
-    text = part.caption.text if isinstance(part, MediaPart) and part.caption else "" if isinstance(part, MediaPart) else part.text.text
-    body: dict[str, Any] = {"content": text} if text else {}
+    text = part.caption if isinstance(part, MediaPart) else part.text
+    body: dict[str, Any] = {} if text is None else {"content": text.text}
     if mute:
         body["allowed_mentions"] = {"parse": []}
     return {**body, **more}
 
 
-def with_file(body: dict[str, Any], part: MediaPart, boundary: str, attachment: dict[str, Any] | None = None) -> Multipart:
+def with_file(body: dict[str, Any], part: MediaPart, boundary: str, **attachment: Any) -> Multipart:
     """``body`` and the file as one multipart request (https://docs.discord.com/developers/reference#uploading-files)."""
-    body = {**body, "attachments": [{"id": 0, "filename": part.facts.name, **(attachment or {})}]}
+    body = {**body, "attachments": [{"id": 0, "filename": part.facts.name, **attachment}]}
     content = part.data if part.data is not None else FileRef(part.facts)
     return Multipart(
         (
@@ -60,17 +65,17 @@ def with_file(body: dict[str, Any], part: MediaPart, boundary: str, attachment: 
     )
 
 
-def read_id(reply: HttpReply) -> Result[str | None, SendError]:
-    """The id of the message that was made; None after a 204, which names none."""
+def read(reply: HttpReply, recipient: str = "") -> Result[Any, SendError]:
+    """The body of a good answer (None after a 204, which has none), or the failure that it is."""
     if reply.status == 204:
         return Success(None)
     if not 200 <= reply.status < 300:
-        return Failure(failure_of(reply))
-    return read_json(reply).map(lambda body: text_at(body, "id") or None)
+        return Failure(failure_of(reply, recipient))
+    return read_json(reply)
 
 
 def failure_of(reply: HttpReply, recipient: str = "") -> SendError:
-    """A refusal: ``{code, message, errors, retry_after}``; waits in seconds, of the header and of the body the longer."""
+    """A refusal: ``{code, message, errors, retry_after}``; of the waits in header and body (seconds) the longer."""
     body = read_json(reply).value_or(None)
     retry_after = at(body, "retry_after")
     return failure(
@@ -95,5 +100,6 @@ def _leaves(errors: Any, depth: int = 0) -> list[str]:
 
 
 def rehearse(request: Any) -> HttpReply:
-    """What Discord would answer."""
-    return HttpReply(200, "OK", (), json.dumps({"id": "0", "channel_id": "0"}).encode())
+    """What Discord would answer: a message that is a reply, or a channel."""
+    body = {"id": "1", "channel_id": "1", "type": 19, "referenced_message": {"id": "1", "channel_id": "1"}}
+    return HttpReply(200, "OK", (), json.dumps(body).encode())

@@ -1,7 +1,6 @@
 """Discord by an incoming webhook: one URL, one channel, no account (https://docs.discord.com/developers/resources/webhook)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from returns.result import Failure, Result, Success
 
@@ -12,7 +11,7 @@ from messaging_core.flow import Done, Exchange, Part, Receipt, Scope, Step, in_o
 from messaging_core.markup.discord import DISCORD
 from messaging_core.message import Content, Ids, MediaPart, Outgoing, Recipient
 from messaging_core.secrecy import Secret
-from messaging_core.wire.http import HttpReply, HttpRequest, json_request
+from messaging_core.wire.http import HttpReply, HttpRequest, json_request, text_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,9 @@ def place(at: Configured[Settings], outgoing: Outgoing, ids: Ids, part: Part, co
     body = _discord.message_body(content, outgoing.mute)
     if isinstance(content, MediaPart):
         multipart = _discord.with_file(body, content, ids.boundary)
-        request = HttpRequest("POST", (at.own.url,), (), multipart, query)
+        request = HttpRequest("POST", (at.own.url,), (_discord.AGENT,), multipart, query)
     else:
-        request = json_request("POST", (at.own.url,), body, query=query)
+        request = json_request("POST", (at.own.url,), body, headers=(_discord.AGENT,), query=query)
     return Exchange(request, Placed(part, content.notes), Scope(at.name, at.own.url.name), part)
 
 
@@ -52,16 +51,19 @@ class Placed:
     notes: tuple[str, ...]
 
     def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return _discord.read_id(reply).map(lambda id: Done((Receipt(self.part, id, FIXED.shown, self.notes),)))
+        return _discord.read(reply, FIXED.shown).map(
+            lambda message: Done((Receipt(self.part, text_at(message, "id") or None, FIXED.shown, self.notes),))
+        )
 
 
 def probe(at: Configured[Settings], recipient: Recipient | None, known: Known) -> Step:
     """``GET`` of the webhook itself says whether it is there; its answer holds the token, so nothing of it is kept."""
-    return Exchange(HttpRequest("GET", (at.own.url,), repeatable=True), there, Scope(at.name, at.own.url.name))
+    request = HttpRequest("GET", (at.own.url,), (_discord.AGENT,), repeatable=True)
+    return Exchange(request, there, Scope(at.name, at.own.url.name))
 
 
 def there(reply: HttpReply, /) -> Result[Step, SendError]:
-    return Success(Done()) if reply.status == 200 else Failure(_discord.failure_of(reply))
+    return _discord.read(reply, FIXED.shown).map(lambda _: Done())
 
 
 FIXED = Recipient("", "webhook", shown="the webhook's channel")
