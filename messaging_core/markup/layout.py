@@ -133,12 +133,14 @@ def adapt(hides: Hides = nothing, *, tables: bool = True) -> Callable[[Document]
 
 def shown(block: Prose, at: Place) -> list[Span]:
     """The spans of ``block`` as they are shown: a heading is bold, and each further line begins with what belongs there."""
-    spans = block.spans
-    if block.heading:
-        spans = tuple(Span(span.text, span.marks | BOLD, span.link) for span in spans)
+    spans = bold(block.spans) if block.heading else block.spans
     if at.rest and any("\n" in span.text for span in spans):
         spans = tuple(Span(span.text.replace("\n", "\n" + at.rest), span.marks, span.link) for span in spans)
     return list(spans)
+
+
+def bold(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    return tuple([Span(span.text, span.marks | BOLD, span.link) for span in spans])
 
 
 def heading_line(sign: str) -> str:

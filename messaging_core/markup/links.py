@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from messaging_core.markup.addresses import pretends, scheme, shown_once, urlsplit_safely
-from messaging_core.markup.tree import Link, Span
+from messaging_core.markup.addresses import pretends, shown_once, urlsplit_safely
+from messaging_core.markup.tree import CODE, Link, Span, with_addresses
 
 Hides = Callable[[str, str], bool]
 """Whether the dialect can hide the address (second) behind the label (first)."""
@@ -37,13 +37,21 @@ def _link(span: Span) -> Link | None:
     return span.link
 
 
+def _plain(spans: tuple[Span, ...]) -> list[Span]:
+    return [
+        plain
+        for span in spans
+        for plain in ([Span(span.text, span.marks)] if span.marks & CODE else with_addresses(span.text, span.marks))
+    ]
+
+
 def _exposed(link: Link, spans: tuple[Span, ...], hides: Hides) -> Iterable[Span]:
     label = "".join(span.text for span in spans)
     if shown_once(label, link.url):
-        return spans if hides(label, link.url) else [Span(span.text, span.marks) for span in spans]
+        return spans if hides(label, link.url) else _plain(spans)
     if hides(label, link.url) and not pretends(label, link.url):
         return spans
-    plain = [Span(span.text, span.marks) for span in spans]
+    plain = _plain(spans)
     if not link.url or link.url.startswith("#"):
         return plain  # a place in the same text: there is nothing to open
     address = Span(link.url, link=Link(link.url, link.serial, bare=True) if web("", link.url) else None)
@@ -51,5 +59,3 @@ def _exposed(link: Link, spans: tuple[Span, ...], hides: Hides) -> Iterable[Span
         address = Span(link.url.removeprefix("mailto:"))
     return [*plain, Span(" ("), address, Span(")")]
 
-
-__all__ = ["Hides", "expose", "nothing", "scheme", "web"]

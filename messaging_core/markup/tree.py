@@ -127,6 +127,23 @@ def verbatim(text: str) -> Document:
     return Document((Prose(tuple(reader.spans)),) if text else (), verbatim=True)
 
 
+def with_addresses(text: str, marks: int = 0) -> list[Span]:
+    """``text`` with the bare addresses in it as links."""
+    spans: list[Span] = []
+    at = 0
+    for start, end in bare_addresses(text) if "://" in text else ():
+        address = text[start:end]
+        if "://" not in address:
+            continue
+        if start > at:
+            spans.append(Span(text[at:start], marks))
+        spans.append(Span(address, marks, Link(address, bare=True)))
+        at = end
+    if at < len(text):
+        spans.append(Span(text[at:], marks))
+    return spans
+
+
 # --- Reading the parser's events --------------------------------------------------------------------------------------
 
 _MARKDOWN = Markdown(
@@ -251,17 +268,7 @@ class _Reader:
         if self.link is not None or "://" not in text:
             self.spans.append(Span(text, self.marks, self.link))
             return
-        at = 0
-        for start, end in bare_addresses(text):
-            if "://" not in text[start:end]:
-                continue
-            if start > at:
-                self.spans.append(Span(text[at:start], self.marks))
-            self.serial += 1
-            self.spans.append(Span(text[start:end], self.marks, Link(text[start:end], self.serial, bare=True)))
-            at = end
-        if at < len(text):
-            self.spans.append(Span(text[at:], self.marks))
+        self.spans += with_addresses(text, self.marks)
 
     def inline_html(self, tag: str) -> None:
         if tag.startswith("<!--"):

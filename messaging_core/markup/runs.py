@@ -1,0 +1,188 @@
+"""Spans as marked runs, for dialects whose markup is signs around words: ``*bold*``.
+
+Each run of one look gets its own signs on each line, with white space outside of them; where two marked runs touch, an invisible
+U+200B (zero width space) keeps their signs apart. Where a dialect has no way to escape a sign (``Hand.guarded``), the same U+200B goes
+beside those that would otherwise begin or end a run, and nowhere else: an unpaired sign stays as it is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import zip_longest
+
+from messaging_core.markup.dialect import Piece
+from messaging_core.markup.layout import RULE, Look, bold, heading_line, place
+from messaging_core.markup.tree import CODE, Block, Code, Link, Prose, Span
+
+ZERO_WIDTH = "\u200b"
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """How a dialect writes runs.
+
+    ``signs``: mark and sign, the outermost first. ``escape``: text that must show as it is; told whether a line begins with it and whether
+    mentions may ring. ``code``: a stretch of code, None if it cannot be shown as such. ``link``: what is shown (written already), the link, and
+    whether white space or the end follows. ``block``: a code block. ``guarded``: signs that have no escape. ``words``: a run is one
+    only at the edges of words. ``heading``: what begins each line of a heading of that level; "" if it is bold instead.
+    """
+
+    look: Look
+    signs: tuple[tuple[int, str], ...]
+    escape: Callable[[str, bool, bool], str]
+    code: Callable[[str], str | None]
+    link: Callable[[str, Link, bool], str]
+    block: Callable[[Code], str]
+    guarded: str = ""
+    words: bool = False
+    heading: Callable[[int], str] = lambda _level: ""
+
+
+class _Kind(Enum):
+    LITERAL = 0  # text that must show as it is
+    RAW = 1  # written already
+    OPEN = 2
+    CLOSE = 3
+
+
+_Token = tuple[_Kind, str]
+
+
+def write(hand: Hand, block: Block, before: Block | None, mentions: bool) -> Piece:
+    at = place(hand.look, block, before)
+    if isinstance(block, Code):
+        text = heading_line(at.first) + hand.block(block)
+        return Piece(block, at.gap, at.shown_gap, text, heading_line(at.shown_first) + block.text)
+    if not isinstance(block, Prose):
+        return Piece(block, at.gap, at.shown_gap, at.first + RULE, at.shown_first + RULE)
+    sign = hand.heading(block.heading) if block.heading and not block.path else ""
+    lines = _lines(bold(block.spans) if block.heading and not sign else block.spans)
+    raw = [_line(hand, line, mentions) for line in lines]
+    visible = ["".join([span.text for span in line]) for line in lines]
+    return Piece(
+        block,
+        at.gap,
+        at.shown_gap,
+        at.first + sign + f"\n{at.rest}{sign}".join(raw),
+        at.shown_first + f"\n{at.shown_rest}".join(visible),
+    )
+
+
+def _lines(spans: Sequence[Span]) -> list[list[Span]]:
+    """``spans`` line by line, neighbours of one look made one."""
+    lines: list[list[Span]] = [[]]
+    for span in spans:
+        for count, text in enumerate(span.text.split("\n")):
+            if count:
+                lines.append([])
+            line = lines[-1]
+            if text and line and line[-1].marks == span.marks and line[-1].link == span.link:
+                line[-1] = Span(line[-1].text + text, span.marks, span.link)
+            elif text:
+                line.append(span if text is span.text else Span(text, span.marks, span.link))
+    return lines
+
+
+def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
+    tokens: list[_Token] = []
+    for span, following in zip_longest(spans, spans[1:]):
+        if not span.marks and span.link is None:
+            tokens.append((_Kind.LITERAL, span.text))
+        else:
+            tokens += _tokens(hand, span, following is None or following.text[0] in _AFTER_ADDRESS, mentions)
+    if hand.guarded:
+        tokens = _guarded(hand.guarded, tokens)
+    out: list[str] = []
+    last = _Kind.RAW
+    for place_, (kind, text) in enumerate(tokens):
+        if kind is _Kind.LITERAL:
+            if last is _Kind.CLOSE and hand.words and _in_word(text[0]):
+                out.append(ZERO_WIDTH)
+            out.append(hand.escape(text, place_ == 0, mentions))
+        else:
+            if kind is _Kind.OPEN and (last is _Kind.CLOSE or (hand.words and out and _in_word(out[-1][-1]))):
+                out.append(ZERO_WIDTH)
+            if text:
+                out.append(text)
+        last = kind
+    return "".join(out)
+
+
+_AFTER_ADDRESS = " \t.,:;!?)\"'"
+
+
+def _in_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
+
+
+def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
+    """A marked or linked span: white space, signs, what is marked, signs, white space."""
+    core = span.text if span.marks & CODE else span.text.strip()
+    if not core.strip():
+        return [(_Kind.LITERAL, span.text)]
+    start = span.text.index(core)
+    code = hand.code(core) if span.marks & CODE else None
+    body: _Token = (_Kind.LITERAL, core) if code is None else (_Kind.RAW, code)
+    if span.link is not None:
+        text = hand.escape(core, False, mentions) if code is None else code
+        body = (_Kind.RAW, hand.link(core if span.link.bare else text, span.link, ends and start + len(core) == len(span.text)))
+    signs = "".join(sign for mark, sign in hand.signs if span.marks & mark)
+    inner = [body]
+    if signs or code is not None:
+        # Signs of two characters are mirrored as wholes: **~~x~~**.
+        closing = "".join(sign for mark, sign in reversed(hand.signs) if span.marks & mark)
+        inner = [(_Kind.OPEN, signs), body, (_Kind.CLOSE, closing)]
+    before, after = span.text[:start], span.text[start + len(core) :]
+    return [
+        *([(_Kind.LITERAL, before)] if before else []),
+        *inner,
+        *([(_Kind.LITERAL, after)] if after else []),
+    ]
+
+
+# --- Signs without an escape ------------------------------------------------------------------------------------------
+
+
+def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
+    """``tokens`` with U+200B where a literal sign would begin or end a run that is not meant.
+
+    White space, which U+200B counts as here, ends no run if it stands before the closing sign, and begins none behind the opening one.
+    """
+    if not any(kind is _Kind.LITERAL and any(sign in text for sign in signs) for kind, text in tokens):
+        return tokens
+    meant = {sign for kind, text in tokens if kind is _Kind.OPEN for sign in text}
+    meant |= {text[0] for kind, text in tokens if kind is _Kind.RAW and text[0] in signs}
+    opened: set[str] = set()
+    guarded: list[_Token] = []
+    previous = ""
+    for place_, (kind, text) in enumerate(tokens):
+        if kind is not _Kind.LITERAL:
+            guarded.append((kind, text))
+            previous = text[-1:] or previous
+            continue
+        after = next((other[0] for _, other in tokens[place_ + 1 : place_ + 4] if other), "")
+        out: list[str] = []
+        for index, sign in enumerate(text):
+            following = text[index + 1] if index + 1 < len(text) else after
+            if sign in signs:
+                closes = _solid(previous) and not following.isalnum()
+                if closes and (sign in opened or sign in meant):
+                    out.append(ZERO_WIDTH)
+                    previous = ZERO_WIDTH
+                opens = not previous.isalnum() and _solid(following)
+                out.append(sign)
+                previous = sign
+                if opens and sign in meant:
+                    out.append(ZERO_WIDTH)
+                    previous = ZERO_WIDTH
+                elif opens:
+                    opened.add(sign)
+            else:
+                out.append(sign)
+                previous = sign
+        guarded.append((kind, "".join(out)))
+    return guarded
+
+
+def _solid(sign: str) -> bool:
+    return sign not in ("", ZERO_WIDTH) and not sign.isspace()

@@ -1,0 +1,50 @@
+"""WhatsApp's marks. No labels of links, no headings, and no escapes; see :mod:`runs` for what is done about signs.
+
+https://faq.whatsapp.com/539178204879377
+"""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from messaging_core.markup.dialect import Dialect, Piece, Rendered
+from messaging_core.markup.layout import Look, adapt, join
+from messaging_core.markup.runs import ZERO_WIDTH, Hand, write
+from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Code, Link
+
+_LIST_OR_QUOTE = re.compile(r"\s*(?:[>*-]|\d{1,9}\.)(?:\s|$)")
+
+
+def escape(text: str, line_start: bool, _mentions: bool) -> str:
+    return ZERO_WIDTH + text if line_start and _LIST_OR_QUOTE.match(text) else text
+
+
+def code(text: str) -> str | None:
+    return None if "`" in text else f"`{text}`"
+
+
+def block(written: Code) -> str:
+    return f"```\n{re.sub('``(?=`)', '``' + ZERO_WIDTH, written.text)}\n```"
+
+
+def link(shown: str, target: Link, _ends: bool) -> str:
+    return target.url if target.bare else shown
+
+
+_HAND = Hand(
+    look=Look(bullet="- ", quotes=1, quote_shown=False, code_quoted=False, keep_bullet=True),
+    signs=((STRIKE, "~"), (BOLD, "*"), (ITALIC, "_")),
+    escape=escape,
+    code=code,
+    link=link,
+    block=block,
+    guarded="*_~`",
+    words=True,
+)
+
+
+def _bind(pieces: Sequence[Piece]) -> Rendered:
+    return Rendered(*join(pieces))
+
+
+WHATSAPP = Dialect("whatsapp", adapt(), partial(write, _HAND), _bind)
