@@ -1,0 +1,118 @@
+"""Where a URL leads: host, exact target, proxy, login. The environment is asked once for each place, not at each send."""
+
+import base64
+import netrc
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import requests
+from returns.result import Failure, Result, Success
+
+from messaging_core.config.settings import Http
+from messaging_core.errors import Invalid
+from messaging_core.secrecy import Secrets
+
+_URL = re.compile(
+    r"(?P<origin>(?P<scheme>https?)://(?P<authority>[^/?#\\]+))(?P<target>[^#]*)", re.IGNORECASE | re.DOTALL
+)
+_AUTHORITY = re.compile(
+    r"(?:(?P<login>.*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s@:\[\]]+)(?::(?P<port>[0-9]{1,5}))?", re.DOTALL
+)
+_UNSENDABLE = re.compile(r"[^\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A place to connect to. ``authorization``: the URL's or netrc's, for requests that bring none of their own."""
+
+    scheme: str
+    host: str
+    port: int
+    proxy: str | None = field(default=None, repr=False)
+    authorization: str | None = field(default=None, repr=False)
+
+    @property
+    def root(self) -> str:
+        default = {"http": 80, "https": 443}[self.scheme]
+        return f"{self.scheme}://{self.host}" + ("" if self.port == default else f":{self.port}")
+
+
+class Destinations:
+    """Places by URL, each resolved once: proxies and their exceptions, netrc."""
+
+    def __init__(self, http: Http, secrets: Secrets) -> None:
+        self._proxy = secrets[http.proxy.name] if http.proxy else None
+        self._known: dict[str, Destination] = {}
+
+    def of(self, url: str) -> Result[tuple[Destination, str], Invalid]:
+        """The place, and the request target as it is written in the URL, byte for byte.
+
+        Only what no request line can carry (blanks, controls, non-ASCII signs) is percent-encoded; nothing is decoded,
+        and no dot segment resolved.
+        """
+        found = _URL.match(url)
+        if not found:
+            return Failure(
+                Invalid(detail="the URL cannot be used: it has to begin with http:// or https:// and a host")
+            )
+        known = self._known.get(found["origin"])
+        place = Success(known) if known else self._resolve(found["origin"], found["scheme"].lower(), found["authority"])
+        return place.map(lambda there: (there, _target(found["target"])))
+
+    def _resolve(self, origin: str, scheme: str, authority: str) -> Result[Destination, Invalid]:
+        parts = _AUTHORITY.fullmatch(authority)
+        port = int((parts and parts["port"]) or {"http": 80, "https": 443}[scheme])
+        if not parts or not 0 < port < 65536:
+            return Failure(Invalid(detail="the URL cannot be used: its host or port cannot be read"))
+        host = parts["host"].lower()
+        place = Destination(
+            scheme,
+            host,
+            port,
+            self._proxy_for(Destination(scheme, host, port)),
+            self._authorization(parts["login"], host),
+        )
+        self._known[origin] = place
+        return Success(place)
+
+    def _proxy_for(self, place: Destination) -> str | None:
+        if self._proxy:
+            return self._proxy
+        proxies = requests.utils.get_environ_proxies(place.root)
+        return requests.utils.select_proxy(place.root, proxies) or None
+
+    def _authorization(self, login: str | None, host: str) -> str | None:
+        if login:
+            user, _, password = login.partition(":")
+            return basic(unquote(user), unquote(password))
+        return self._logins.get(host)
+
+    @cached_property
+    def _logins(self) -> Mapping[str, str]:
+        """By host, from the netrc file. Its ``default`` is left out: it would be given to hosts that a server names."""
+        places = [os.environ["NETRC"]] if "NETRC" in os.environ else ["~/.netrc", "~/_netrc"]
+        path = next((file for file in map(Path, map(os.path.expanduser, places)) if file.is_file()), None)
+        try:
+            hosts = netrc.netrc(str(path)).hosts if path else {}
+        except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
+            return {}
+        return {
+            host: basic(user or account or "", password or "")
+            for host, (user, account, password) in hosts.items()
+            if host != "default"
+        }
+
+
+def basic(user: str, password: str) -> str:
+    """The value of ``Authorization`` by RFC 7617."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+
+
+def _target(written: str) -> str:
+    target = _UNSENDABLE.sub(lambda signs: quote(signs[0], safe="", errors="replace"), written)
+    return target if target.startswith("/") else "/" + target
