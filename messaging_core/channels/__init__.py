@@ -13,8 +13,10 @@ MODULES = {
     "discord": "discord",
     "discord-webhook": "discord_webhook",
     "matrix": "matrix",
+    "slack": "slack",
     "telegram": "telegram",
     "webhook": "webhook",
+    "whatsapp": "whatsapp",
 }
 """Platform -> module, in the order of the docs. A channel's module is imported when the channel is first asked for."""
 
