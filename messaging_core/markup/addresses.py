@@ -15,7 +15,8 @@ _PAIRS = {")": "(", "]": "["}
 
 
 def bare_addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Where addresses stand in ``text`` (start, end): after GFM's extended autolinks, closing signs of the sentence left out.
+    """Where addresses stand in ``text`` (start, end): after GFM's extended autolinks, closing signs of the sentence
+    left out.
 
     >>> text = "(see https://h.test/_a_/b_(c).)"
     >>> [text[a:b] for a, b in bare_addresses(text)]
@@ -52,7 +53,8 @@ _MARKS = "_*~"
 class Mask:
     """Hides the emphasis signs of bare addresses from a Markdown parser, which would read ``/_a_/`` as emphasis.
 
-    Each becomes a private-use sign that the text does not hold, and ``unmask`` brings it back in whatever the parser made of it.
+    Each becomes a private-use sign that the text does not hold, and ``unmask`` brings it back in whatever the parser
+    made of it.
     """
 
     __slots__ = ("_back", "text")
@@ -95,7 +97,9 @@ def _unused(text: str, count: int) -> list[int]:
 # --- Labels that look like addresses ----------------------------------------------------------------------------------
 
 _DOMAIN = r"(?:[\w-]{1,63}\.){1,8}"
-_NAMED = re.compile(rf"(?:[a-z][a-z0-9+.-]{{1,20}}://|www\.)|(?<![\w.-]){_DOMAIN}(?:com|org|net|edu|gov|mil|int|io|co|info|biz)(?![\w-])")
+_NAMED = re.compile(
+    rf"(?:[a-z][a-z0-9+.-]{{1,20}}://|www\.)|(?<![\w.-]){_DOMAIN}(?:com|org|net|edu|gov|mil|int|io|co|info|biz)(?![\w-])"
+)
 _WHOLE = re.compile(rf"(?:[\w.+-]{{1,64}}@)?({_DOMAIN}[^\W\d_]{{2,24}})(?::\d+)?(?:[/?#].*)?")
 _LOOKED_AT = 300
 
@@ -166,4 +170,8 @@ def scheme(url: str) -> str:
     ('https', '', 'mailto')
     """
     start, colon, _ = url.partition(":")
-    return start.lower() if colon and start.isascii() and start.replace("+", "").replace("-", "").replace(".", "").isalnum() else ""
+    return (
+        start.lower()
+        if colon and start.isascii() and start.replace("+", "").replace("-", "").replace(".", "").isalnum()
+        else ""
+    )

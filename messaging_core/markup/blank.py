@@ -2,9 +2,7 @@
 
 import regex
 
-_INVISIBLE = regex.compile(
-    r"[\s\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*+", flags=regex.VERSION1
-)
+_INVISIBLE = regex.compile(r"[\s\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]*+", flags=regex.VERSION1)
 
 
 def is_blank(text: str) -> bool:

@@ -4,7 +4,8 @@ import re
 
 _SEQUENCES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, screen
-    # OSC, DCS, SOS, PM, APC: title, clipboard, links, device control. Without an end they stop at the end of the line, so
+    # OSC, DCS, SOS, PM, APC: title, clipboard, links, device control. Without an end they stop at the end of
+    # the line, so
     # that they cannot swallow the rest of the message.
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\n\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"
     "|\x1b[ -/]*[0-~]?"
@@ -26,12 +27,16 @@ def strip_controls(text: str) -> str:
 
 
 def show_direction(text: str) -> str:
-    """``text`` with the signs that turn the direction of writing shown by number: ``\\u202e`` keeps the evidence and does no harm."""
+    """``text`` with the signs that turn the direction of writing shown by number: ``\\u202e`` keeps the evidence and
+    does no harm.
+    """
     return _BIDI.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def clean(text: str) -> str:
-    """A text that every platform can carry: line ends are LF, no controls, no lone surrogates (U+FFFD stands for them)."""
+    """A text that every platform can carry: line ends are LF, no controls, no lone surrogates (U+FFFD stands for
+    them).
+    """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = strip_controls(text)

@@ -1,8 +1,9 @@
 """What a dialect is: how one platform writes the tree down.
 
-A dialect works block by block. ``prepare`` turns what the platform lacks into what it has (a table becomes aligned text, a link
-that cannot be hidden becomes ``label (address)``), ``write`` writes one block where it stands, ``bind`` puts written blocks together.
-Because a part of a message is nothing but some of its written blocks bound together, markup never leaks from one part into the next.
+A dialect works block by block. ``prepare`` turns what the platform lacks into what it has (a table becomes aligned
+text, a link that cannot be hidden becomes ``label (address)``), ``write`` writes one block where it stands, ``bind``
+puts written blocks together. Because a part of a message is nothing but some of its written blocks bound together,
+markup never leaks from one part into the next.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,8 +40,9 @@ class Style:
 class Rendered:
     """A text as one platform takes it.
 
-    ``text``: what goes into the text field, markup included. ``visible``: what the reader sees of it. ``formatted``: the HTML alternative
-    where there is one (Matrix ``formatted_body``, mail). ``styles``: ranges over ``text`` (Signal).
+    ``text``: what goes into the text field, markup included. ``visible``: what the reader sees of it. ``formatted``:
+    the HTML alternative where there is one (Matrix ``formatted_body``, mail). ``styles``: ranges over ``text``
+    (Signal).
     """
 
     text: str
@@ -51,10 +53,11 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One block, written. ``gap``, ``shown_gap``: what goes before it (raw, visible) unless it is the first of its part.
+    """One block, written. ``gap``, ``shown_gap``: what goes before it (raw, visible) unless it is the first of its
+    part.
 
-    ``html``: its HTML without the containers around it. ``styles``: with offsets into ``visible``. ``around``: the most signs that
-    binding adds to ``text``, or to the HTML where there is some, besides ``gap``.
+    ``html``: its HTML without the containers around it. ``styles``: with offsets into ``visible``. ``around``: the
+    most signs that binding adds to ``text``, or to the HTML where there is some, besides ``gap``.
     """
 
     block: Block
@@ -65,6 +68,8 @@ class Piece:
     html: str | None = None
     styles: tuple[Style, ...] = ()
     around: int = 0
+    begun: int = 0
+    """So many of the block's containers began before it."""
 
 
 class Write(Protocol):

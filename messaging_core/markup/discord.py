@@ -1,9 +1,10 @@
 """Discord's Markdown, for bots and webhooks.
 
-Mentions stay as typed: ``allowed_mentions`` is the switch. Only what would *show* as something else (``<@id>``, ``<t:0>``) is escaped, unless
-mentions are allowed. https://docs.discord.com/developers/reference#message-formatting
+Mentions stay as typed: ``allowed_mentions`` is the switch. Only what would *show* as something else (``<@id>``,
+``<t:0>``) is escaped, unless mentions are allowed. https://docs.discord.com/developers/reference#message-formatting
 
-Inside code nothing can be escaped, and a fence is always three backticks: U+200B goes between three of them in the text.
+Inside code nothing can be escaped, and a fence is always three backticks: U+200B goes between three of them in the
+text.
 """
 
 import re
@@ -28,7 +29,11 @@ def escape(text: str, line_start: bool, mentions: bool) -> str:
         escaped = _ESCAPED.sub(lambda sign: sign[0] if sign["live"] else "\\" + sign[0], text)
     else:
         escaped = _ESCAPED.sub(r"\\\g<0>", text)
-    return _AT_LINE_START.sub(_at_line_start, escaped, count=1) if line_start and _AT_LINE_START.match(escaped) else escaped
+    return (
+        _AT_LINE_START.sub(_at_line_start, escaped, count=1)
+        if line_start and _AT_LINE_START.match(escaped)
+        else escaped
+    )
 
 
 def _at_line_start(found: re.Match[str]) -> str:
@@ -59,7 +64,13 @@ def hides(label: str, url: str) -> bool:
 
 def link(shown: str, target: Link, ends: bool) -> str:
     if target.bare or target.url == shown:
-        return target.url if ends and web("", target.url) else f"<{target.url}>" if web("", target.url) else escape(shown, False, False)
+        return (
+            target.url
+            if ends and web("", target.url)
+            else f"<{target.url}>"
+            if web("", target.url)
+            else escape(shown, False, False)
+        )
     return f"[{_LABEL.sub(_escaped_bracket, shown)}]({_address(target.url)})"
 
 
@@ -71,7 +82,9 @@ def _escaped_bracket(found: re.Match[str]) -> str:
 
 
 def _address(url: str) -> str:
-    """``url`` so that the brackets around it end where they should: inner brackets are kept where each is closed at once."""
+    """``url`` so that the brackets around it end where they should: inner brackets are kept where each is closed at
+    once.
+    """
     if re.search(r"[()]", re.sub(r"\([^()\s]*\)", "", url)):
         url = url.replace("(", "%28").replace(")", "%29")
     for sign in "\\<>*~`|":

@@ -14,10 +14,11 @@ OPEN_BOX, CHECKED_BOX = "\u2610", "\u2611"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a dialect shows where it has no markup. ``quote``: what stands before each quoted line, once for each level up to ``quotes``.
+    """What a dialect shows where it has no markup. ``quote``: what stands before each quoted line, once for each
+    level up to ``quotes``.
 
-    ``quote_shown``: the reader sees those signs (else they are markup). ``code_quoted``: code can stand inside a quote. ``keep_bullet``: the
-    list sign stays before a task box.
+    ``quote_shown``: the reader sees those signs (else they are markup). ``code_quoted``: code can stand inside a
+    quote. ``keep_bullet``: the list sign stays before a task box.
     """
 
     bullet: str = "• "
@@ -30,7 +31,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What goes before a block (raw and as the reader sees it): ``gap`` unless it is the first of its part, ``first``, and ``rest`` at each further line."""
+    """What goes before a block (raw and as the reader sees it): ``gap`` unless it is the first of its part,
+    ``first``, and ``rest`` at each further line.
+    """
 
     gap: str
     shown_gap: str
@@ -132,7 +135,9 @@ def adapt(hides: Hides = nothing, *, tables: bool = True) -> Callable[[Document]
 
 
 def shown(block: Prose, at: Place) -> list[Span]:
-    """The spans of ``block`` as they are shown: a heading is bold, and each further line begins with what belongs there."""
+    """The spans of ``block`` as they are shown: a heading is bold, and each further line begins with what belongs
+    there.
+    """
     spans = bold(block.spans) if block.heading else block.spans
     if at.rest and any("\n" in span.text for span in spans):
         spans = tuple(Span(span.text.replace("\n", "\n" + at.rest), span.marks, span.link) for span in spans)

@@ -1,18 +1,11 @@
-"""How long a text is, in the units that platforms count in."""
+"""How much of a rendered text a platform takes."""
 
 import json
 from dataclasses import dataclass
 from enum import Enum
 
 from messaging_core.markup.dialect import Rendered
-
-
-class Unit(Enum):
-    """What one counts as."""
-
-    CODE_POINTS = "characters"
-    UTF16 = "UTF-16 units"
-    BYTES = "bytes"
+from messaging_core.markup.units import Unit, measure
 
 
 class Of(Enum):
@@ -50,24 +43,9 @@ class Length:
         return self.size(rendered) <= self.limit
 
 
-def measure(text: str, unit: Unit) -> int:
-    """The length of ``text`` in ``unit``.
-
-    >>> [measure("a🎯", unit) for unit in (Unit.CODE_POINTS, Unit.UTF16, Unit.BYTES)]
-    [2, 3, 5]
-    """
-    if unit is Unit.CODE_POINTS or (unit is Unit.BYTES and text.isascii()):
-        return len(text)
-    if unit is Unit.BYTES:
-        return len(text.encode("utf-8", "surrogatepass"))
-    return utf16(text)
-
-
-def utf16(text: str) -> int:
-    """The number of UTF-16 code units: signs above U+FFFF count twice."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def in_json(text: str, unit: Unit) -> int:
     """The length of ``text`` between the quotes of a JSON string that escapes no more than it must."""
     return measure(json.dumps(text, ensure_ascii=False), unit) - 2
+
+
+__all__ = ["Length", "Of", "Unit", "in_json", "measure"]

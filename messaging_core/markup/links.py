@@ -29,7 +29,8 @@ def expose(spans: tuple[Span, ...], hides: Hides) -> tuple[Span, ...]:
         return spans
     result: list[Span] = []
     for link, group in groupby(spans, _link):
-        result += group if link is None or link.bare else _exposed(link, tuple(group), hides)
+        same = tuple(group)
+        result += same if link is None or link.bare else _exposed(link, same, hides)
     return tuple(result)
 
 
@@ -58,4 +59,3 @@ def _exposed(link: Link, spans: tuple[Span, ...], hides: Hides) -> Iterable[Span
     if link.url.startswith("mailto:"):
         address = Span(link.url.removeprefix("mailto:"))
     return [*plain, Span(" ("), address, Span(")")]
-

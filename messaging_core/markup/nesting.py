@@ -1,4 +1,6 @@
-"""Spans as nested tags: every tag that is opened is closed in order, and one that goes on is not interrupted without need."""
+"""Spans as nested tags: every tag that is opened is closed in order, and one that goes on is not interrupted without
+need.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ _KEYS: dict[int, list[int | Link]] = {marks: [mark for mark in _MARKS if marks &
 
 
 def nest(spans: Sequence[Span], tags: Tags, escape: Callable[[str], str]) -> str:
-    """``spans`` as text in tags. Of several tags that open at one place, the one that goes on longest is outermost; code is innermost."""
+    """``spans`` as text in tags. Of several tags that open at one place, the one that goes on longest is outermost;
+    code is innermost.
+    """
     out: list[str] = []
     stack: list[int | Link] = []
     for place, span in enumerate(spans):

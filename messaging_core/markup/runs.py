@@ -1,8 +1,9 @@
 """Spans as marked runs, for dialects whose markup is signs around words: ``*bold*``.
 
-Each run of one look gets its own signs on each line, with white space outside of them; where two marked runs touch, an invisible
-U+200B (zero width space) keeps their signs apart. Where a dialect has no way to escape a sign (``Hand.guarded``), the same U+200B goes
-beside those that would otherwise begin or end a run, and nowhere else: an unpaired sign stays as it is.
+Each run of one look gets its own signs on each line, with white space outside of them; where two marked runs touch,
+an invisible U+200B (zero width space) keeps their signs apart. Where a dialect has no way to escape a sign
+(``Hand.guarded``), the same U+200B goes beside those that would otherwise begin or end a run, and nowhere else: an
+unpaired sign stays as it is.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +22,11 @@ ZERO_WIDTH = "\u200b"
 class Hand:
     """How a dialect writes runs.
 
-    ``signs``: mark and sign, the outermost first. ``escape``: text that must show as it is; told whether a line begins with it and whether
-    mentions may ring. ``code``: a stretch of code, None if it cannot be shown as such. ``link``: what is shown (written already), the link, and
-    whether white space or the end follows. ``block``: a code block. ``guarded``: signs that have no escape. ``words``: a run is one
-    only at the edges of words. ``heading``: what begins each line of a heading of that level; "" if it is bold instead.
+    ``signs``: mark and sign, the outermost first. ``escape``: text that must show as it is; told whether a line
+    begins with it and whether mentions may ring. ``code``: a stretch of code, None if it cannot be shown as such.
+    ``link``: what is shown (written already), the link, and whether white space or the end follows. ``block``: a code
+    block. ``guarded``: signs that have no escape. ``words``: a run is one only at the edges of words. ``heading``:
+    what begins each line of a heading of that level; "" if it is bold instead.
     """
 
     look: Look
@@ -125,7 +127,10 @@ def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
     body: _Token = (_Kind.LITERAL, core) if code is None else (_Kind.RAW, code)
     if span.link is not None:
         text = hand.escape(core, False, mentions) if code is None else code
-        body = (_Kind.RAW, hand.link(core if span.link.bare else text, span.link, ends and start + len(core) == len(span.text)))
+        body = (
+            _Kind.RAW,
+            hand.link(core if span.link.bare else text, span.link, ends and start + len(core) == len(span.text)),
+        )
     signs = "".join(sign for mark, sign in hand.signs if span.marks & mark)
     inner = [body]
     if signs or code is not None:
@@ -146,7 +151,8 @@ def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
 def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
     """``tokens`` with U+200B where a literal sign would begin or end a run that is not meant.
 
-    White space, which U+200B counts as here, ends no run if it stands before the closing sign, and begins none behind the opening one.
+    White space, which U+200B counts as here, ends no run if it stands before the closing sign, and begins none behind
+    the opening one.
     """
     if not any(kind is _Kind.LITERAL and any(sign in text for sign in signs) for kind, text in tokens):
         return tokens

@@ -1,7 +1,8 @@
 """Slack's mrkdwn, for the ``text`` of a message.
 
-``&``, ``<`` and ``>`` are escaped everywhere, code included, which takes every mention its force (send ``parse: none`` and no
-``link_names``). There is no escape for ``* _ ~ ```; see :mod:`runs` for what is done. https://docs.slack.dev/messaging/formatting-message-text
+``&``, ``<`` and ``>`` are escaped everywhere, code included, which takes every mention its force (send ``parse:
+none`` and no ``link_names``). There is no escape for ``* _ ~ ```; see :mod:`runs` for what is done.
+https://docs.slack.dev/messaging/formatting-message-text
 """
 
 import re

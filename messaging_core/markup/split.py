@@ -1,8 +1,9 @@
 """A document whole, in parts, or cut short: always the rendered result is measured, and the tree is cut, not the text.
 
-Blocks are written one by one and bound while they fit. What does not fit into a part of its own is cut: between lines, else between
-words, else between grapheme clusters; never inside a link unless the link alone is too long. The rest of a cut block is a block again, with
-the same language, list entry and styles, so nothing has to be closed or opened anew.
+Blocks are written one by one and bound while they fit. What does not fit into a part of its own is cut: between
+lines, else between words, else between grapheme clusters; never inside a link unless the link alone is too long. The
+rest of a cut block is a block again, with the same language, list entry and styles, so nothing has to be closed or
+opened anew.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +24,8 @@ ELLIPSIS = "…"
 
 def render(document: Document, dialect: Dialect, *, mentions: bool = False) -> Rendered:
     """The whole ``document``. ``mentions``: whether names in it may ring."""
-    return dialect.bind(_written(dialect.prepare(document).blocks, dialect, mentions))
+    pieces = _written(dialect.prepare(document).blocks, dialect, mentions)
+    return _bound(pieces, document, dialect)
 
 
 def split(
@@ -34,13 +36,15 @@ def split(
     first: tuple[Length, ...] | None = None,
     mentions: bool = False,
 ) -> tuple[Rendered, ...]:
-    """``document`` in as few parts as fit ``lengths`` each, in order; the first part also ``first`` (a caption's limits).
+    """``document`` in as few parts as fit ``lengths`` each, in order; the first part also ``first`` (a caption's
+    limits).
 
-    No part is blank: a document in which there is nothing to see has none. Limits under 100 may be exceeded by a single sign and what
-    stands around it.
+    No part is blank: a document in which there is nothing to see has none. Limits under 100 may be exceeded by a
+    single sign and what stands around it.
     """
     parts = _Cutter(dialect, lengths, mentions).parts(document, lengths if first is None else first)
-    return tuple(rendered for rendered in map(dialect.bind, parts) if not is_blank(rendered.visible))
+    rendered = (_bound(part, document, dialect) for part in parts)
+    return tuple(part for part in rendered if not is_blank(part.visible))
 
 
 def truncate(document: Document, dialect: Dialect, lengths: tuple[Length, ...], *, mentions: bool = False) -> Rendered:
@@ -48,11 +52,18 @@ def truncate(document: Document, dialect: Dialect, lengths: tuple[Length, ...], 
     parts = _Cutter(dialect, lengths, mentions).parts(document, lengths)
     whole = next(parts, [])
     if next(parts, None) is None:
-        return dialect.bind(whole)
+        return _bound(whole, document, dialect)
     room = tuple(replace(length, limit=max(1, length.limit - _ELLIPSIS_ROOM)) for length in lengths)
     head = next(_Cutter(dialect, room, mentions).parts(document, room))
     before = head[-2].block if len(head) > 1 else None
-    return dialect.bind((*head[:-1], dialect.write(_trailing_off(head[-1].block), before, mentions)))
+    last = dialect.write(_trailing_off(head[-1].block), before, mentions)
+    return _bound((*head[:-1], last), document, dialect)
+
+
+def _bound(pieces: Sequence[Piece], document: Document, dialect: Dialect) -> Rendered:
+    rendered = dialect.bind(pieces)
+    # A verbatim text has nothing to format, and HTML would lose its white space.
+    return replace(rendered, formatted=None) if document.verbatim else rendered
 
 
 _ELLIPSIS_ROOM = 8
@@ -108,7 +119,9 @@ class _Part:
         return min(length.limit - used for used, length in zip(self.used, self.limits, strict=True))
 
     def worth_filling(self) -> bool:
-        return all(4 * (length.limit - used) >= length.limit for used, length in zip(self.used, self.limits, strict=True))
+        return all(
+            4 * (length.limit - used) >= length.limit for used, length in zip(self.used, self.limits, strict=True)
+        )
 
     def add(self, piece: Piece) -> None:
         self.used = [used + cost for used, cost in zip(self.used, self.costs(piece), strict=True)]
@@ -187,7 +200,9 @@ class _Cutter:
         return min(length.limit for length in (*limits, *self.lengths)) // 4
 
     def head(self, rest: "_Rest", before: Block | None, part: _Part) -> Piece | None:
-        """Take from ``rest`` what still fits into ``part``: nothing, if it is not worth it and the part holds something already."""
+        """Take from ``rest`` what still fits into ``part``: nothing, if it is not worth it and the part holds
+        something already.
+        """
         most = self.fitting(rest, before, part)
         if most == 0 and part.pieces:
             return None
@@ -223,7 +238,7 @@ class _Cutter:
 class _Rest:
     """What is left of a block: its text from ``start`` on."""
 
-    __slots__ = ("block", "starts", "start", "text")
+    __slots__ = ("block", "start", "starts", "text")
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -240,7 +255,11 @@ class _Rest:
             return sum([len(span.text) for span in block.spans])
         if isinstance(block, Code):
             return len(block.text)
-        return 0 if not isinstance(block, Table) else sum(len(span.text) for row in block.rows for cell in row for span in cell)
+        return (
+            0
+            if not isinstance(block, Table)
+            else sum(len(span.text) for row in block.rows for cell in row for span in cell)
+        )
 
     def cuttable(self, longest: int) -> "_Rest":
         """The same in a form that can be cut: tables as aligned text, addresses over ``longest`` written out."""
@@ -293,7 +312,9 @@ class _Rest:
         return self.trimmed(self.start + place)
 
     def outside_link(self, place: int) -> int:
-        """``place`` itself, or the start of the link that it is in the middle of, unless the part would begin with that link."""
+        """``place`` itself, or the start of the link that it is in the middle of, unless the part would begin with
+        that link.
+        """
         if not isinstance(self.block, Prose):
             return place
         spans = self.block.spans
@@ -334,7 +355,7 @@ _GRAPHEME = regex.compile(r"\X")
 
 
 def _grapheme_end(text: str, most: int) -> int:
-    """The last end of a grapheme cluster within ``most`` signs; ``most`` where the first cluster is longer than that."""
+    """The last end of a grapheme cluster within ``most`` signs; ``most`` where the first cluster is longer."""
     end = 0
     for match in _GRAPHEME.finditer(text):
         if match.end() > most:

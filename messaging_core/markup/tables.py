@@ -1,8 +1,9 @@
 """Tables as aligned text, for everything that shows code in one width but no tables."""
 
+import unicodedata
 from itertools import zip_longest
 
-from wcwidth import wcswidth
+import regex
 
 from messaging_core.markup.tree import Align, Cell, Code, Table
 
@@ -11,22 +12,43 @@ _WIDEST = 60
 
 
 def aligned(table: Table) -> Code:
-    """``table`` as a code block: columns padded by what the signs take on a screen (East Asian ones two), a line below the head."""
+    """``table`` as a code block: columns padded by what the signs take on a screen (East Asian ones two), a line
+    below the head.
+    """
     rows = [[_lines(cell) for cell in row] for row in table.rows]
     widths = [
         min(_WIDEST, max((width(line) for cell in column for line in cell), default=0))
         for column in zip_longest(*rows, fillvalue=[""])
     ]
     written = ["\n".join(_row(row, widths, table.aligns)) for row in rows]
-    return Code("\n".join((*written[:1], "-+-".join("-" * size for size in widths), *written[1:])), path=table.path, table=True)
+    return Code(
+        "\n".join((*written[:1], "-+-".join("-" * size for size in widths), *written[1:])), path=table.path, table=True
+    )
 
 
 def width(text: str) -> int:
-    """Columns that ``text`` takes on a screen."""
-    if text.isascii():
-        return len(text)
-    size: int = wcswidth(text)
-    return size if size >= 0 else len(text)
+    """Columns that ``text`` takes on a screen: East Asian signs and emoji take two.
+
+    >>> width("ab"), width("漢字"), width("👨‍👩‍👧"), width("é")
+    (2, 4, 2, 1)
+    """
+    return len(text) if text.isascii() else sum(map(_cluster_width, _CLUSTER.findall(text)))
+
+
+_CLUSTER = regex.compile(r"\X")
+_EMOJI_LOOK = "\ufe0f"
+
+
+def _cluster_width(cluster: str) -> int:
+    if _EMOJI_LOOK in cluster:
+        return 2
+    return max(map(_sign_width, cluster))
+
+
+def _sign_width(sign: str) -> int:
+    if unicodedata.category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
 def text_of(cell: Cell) -> str:
@@ -38,9 +60,7 @@ def _lines(cell: Cell) -> list[str]:
 
 
 def _row(row: list[list[str]], widths: list[int], aligns: tuple[Align, ...]) -> list[str]:
-    return [
-        " | ".join(map(_padded, line, widths, aligns)).rstrip() for line in zip_longest(*row, fillvalue="")
-    ]
+    return [" | ".join(map(_padded, line, widths, aligns)).rstrip() for line in zip_longest(*row, fillvalue="")]
 
 
 def _padded(text: str, size: int, align: Align) -> str:

@@ -1,9 +1,10 @@
 """Telegram's HTML: the tags that ``parse_mode: HTML`` knows, and nothing else.
 
-Any other tag, an unclosed or a crossed one makes the server refuse the message. https://core.telegram.org/bots/api#html-style
+Any other tag, an unclosed or a crossed one makes the server refuse the message.
+https://core.telegram.org/bots/api#html-style
 
-An ``@name`` in text rings, and no switch of ``sendMessage`` stops it: U+2060 (word joiner, invisible) behind the ``@`` does. Links to
-``tg://user?id=`` ring too and are written out.
+An ``@name`` in text rings, and no switch of ``sendMessage`` stops it: U+2060 (word joiner, invisible) behind the
+``@`` does. Links to ``tg://user?id=`` ring too and are written out.
 """
 
 import re

@@ -1,12 +1,13 @@
 """A text as a small tree, and the one place that knows the Markdown parser.
 
-The tree is kept flat: a document is a row of blocks, and each block names the containers (quotes, list items) that it stands in. A text
-nested ten thousand deep is therefore no deeper for us than any other, a part of a document is again a document, and no
-algorithm recurses. CommonMark with GFM's tables, strikethrough, task lists, alerts, footnotes and bare addresses is read.
+The tree is kept flat: a document is a row of blocks, and each block names the containers (quotes, list items) that it
+stands in. A text nested ten thousand deep is therefore no deeper for us than any other, a part of a document is again
+a document, and no algorithm recurses. CommonMark with GFM's tables, strikethrough, task lists, alerts, footnotes and
+bare addresses is read.
 
-Simplified while reading, for every dialect alike: soft breaks are line breaks; comments are gone; ``<br>`` is a line break, and
-``<b> <i> <s> <code>`` and their like are styles where they are closed in the same block; all other HTML is text. Containers deeper than
-``DEEPEST`` add nothing more.
+Simplified while reading, for every dialect alike: soft breaks are line breaks; comments are gone; ``<br>`` is a line
+break, and ``<b> <i> <s> <code>`` and their like are styles where they are closed in the same block; all other HTML is
+text. Containers deeper than ``DEEPEST`` add nothing more.
 """
 
 import re
@@ -23,12 +24,16 @@ BOLD, ITALIC, STRIKE, CODE = 1, 2, 4, 8
 """Marks of a span; several at once are added up."""
 
 DEEPEST = 24
-"""Quotes and lists inside each other beyond this are shown at this depth: Matrix forbids tags over 100 deep, and no screen shows more."""
+"""Quotes and lists inside each other beyond this are shown at this depth: Matrix forbids tags over 100 deep, and no
+screen shows more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a span leads. ``serial`` tells neighbours with one address apart. ``bare``: the text is the address itself."""
+    """Where a span leads. ``serial`` tells neighbours with one address apart. ``bare``: the text is the address
+    itself.
+    """
 
     url: str
     serial: int = 0
@@ -37,7 +42,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of text of one look. ``marks``: ``BOLD | ITALIC | STRIKE | CODE`` added up. Line breaks are ``\\n`` in ``text``."""
+    """A stretch of text of one look. ``marks``: ``BOLD | ITALIC | STRIKE | CODE`` added up. Line breaks are ``\\n``
+    in ``text``.
+    """
 
     text: str
     marks: int = 0
@@ -51,7 +58,9 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An entry of list ``list``. ``number``: as shown, in ordered lists. ``checked``: the state of its task box, if it has one."""
+    """An entry of list ``list``. ``number``: as shown, in ordered lists. ``checked``: the state of its task box, if
+    it has one.
+    """
 
     list: int
     index: int
@@ -65,7 +74,9 @@ Path: TypeAlias = tuple[Quote | Item, ...]
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph, or a heading of level ``heading`` (1-6). ``tight``: no blank line around it (an entry of a tight list)."""
+    """A paragraph, or a heading of level ``heading`` (1-6). ``tight``: no blank line around it (an entry of a tight
+    list).
+    """
 
     spans: tuple[Span, ...]
     path: Path = ()
@@ -75,7 +86,9 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code block, without its last line end. ``language``: the first word of its info string. ``table``: it is a table, aligned."""
+    """A code block, without its last line end. ``language``: the first word of its info string. ``table``: it is a
+    table, aligned.
+    """
 
     text: str
     language: str = ""
@@ -339,7 +352,9 @@ class _Reader:
                 url = data["dest_url"]
                 email = data["link_type"] == "Email"
                 url = self.unmask(url) if self.unmask else url
-                self.link = Link(f"mailto:{url}" if email else url, self.serial, data["link_type"] == "Autolink" or email)
+                self.link = Link(
+                    f"mailto:{url}" if email else url, self.serial, data["link_type"] == "Autolink" or email
+                )
         elif name == "Item":
             self.end_prose()
             serial, first, count = self.lists[-1]

@@ -27,8 +27,8 @@ def block(written: Code) -> str:
     return f"```\n{re.sub('``(?=`)', '``' + ZERO_WIDTH, written.text)}\n```"
 
 
-def link(shown: str, target: Link, _ends: bool) -> str:
-    return target.url if target.bare else shown
+def link(shown: str, _target: Link, _ends: bool) -> str:
+    return shown
 
 
 _HAND = Hand(

@@ -1,0 +1,70 @@
+"""The terminal, with colours and without.
+
+Escape sequences of the text itself are gone when it has been read; signs that turn the direction of writing are shown
+by number, so that no text can look like another. https://no-color.org says when to take ``TERMINAL_PLAIN``; that is
+decided where the stream is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from messaging_core.markup.controls import show_direction, strip_controls
+from messaging_core.markup.dialect import Dialect, Piece, Rendered
+from messaging_core.markup.layout import RULE, Look, adapt, heading_line, join, place, shown
+from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Block, Code, Document, Prose, Span
+
+_LOOK = Look()
+_SWITCHES = ((BOLD, "1", "22"), (ITALIC, "3", "23"), (STRIKE, "9", "29"), (CODE, "36", "39"))
+_prepare = adapt()
+
+
+def _harmless(document: Document) -> Document:
+    prepared = _prepare(document)
+    return replace(prepared, blocks=tuple(map(_without_direction, prepared.blocks)))
+
+
+def _without_direction(block: Block) -> Block:
+    if isinstance(block, Prose):
+        if all(span.text.isascii() for span in block.spans):
+            return block
+        return replace(block, spans=tuple(replace(span, text=show_direction(span.text)) for span in block.spans))
+    return replace(block, text=show_direction(block.text)) if isinstance(block, Code) else block
+
+
+def _write(block: Block, before: Block | None, _mentions: bool) -> Piece:
+    at = place(_LOOK, block, before)
+    first = heading_line(at.first) if isinstance(block, Code) else at.first
+    if isinstance(block, Prose):
+        spans = shown(block, at)
+    else:
+        spans = [Span(block.text, CODE)] if isinstance(block, Code) else [Span(RULE)]
+    text = "".join([span.text for span in spans])
+    return Piece(block, at.gap, at.shown_gap, first + _coloured(spans), first + text)
+
+
+def _coloured(spans: Sequence[Span]) -> str:
+    out: list[str] = []
+    marks = 0
+    for span in (*spans, Span("")):
+        if span.marks != marks:
+            off = [end for mark, _, end in _SWITCHES if marks & mark & ~span.marks]
+            on = [begin for mark, begin, _ in _SWITCHES if span.marks & mark & ~marks]
+            out.append(f"\x1b[{';'.join(off + on)}m")
+            marks = span.marks
+        out.append(span.text)
+    return "".join(out)
+
+
+def _write_plain(block: Block, before: Block | None, mentions: bool) -> Piece:
+    piece = _write(block, before, mentions)
+    return replace(piece, text=piece.visible)
+
+
+def _bind(pieces: Sequence[Piece]) -> Rendered:
+    return Rendered(*join(pieces))
+
+
+TERMINAL = Dialect("terminal", _harmless, _write, _bind)
+TERMINAL_PLAIN = Dialect("terminal-plain", _harmless, _write_plain, _bind)
+
+__all__ = ["TERMINAL", "TERMINAL_PLAIN", "show_direction", "strip_controls"]
