@@ -9,8 +9,8 @@ def hides(label: str, url: str) -> bool:
     return web(label, url) or scheme(url) in ("ftp", "mailto", "tel")
 
 
-MAIL = html.dialect(
-    "mail",
+EMAIL_HTML = html.dialect(
+    "email-html",
     html.Page(
         hides,
         tables=True,
