@@ -92,9 +92,9 @@ EVERYONE = "*"
 def recipient_permitted(route: Route, conversation: Conversation) -> Result[Route, RecipientBlocked]:
     """The route, if its recipient may be written to.
 
-    It may where no ``allowed_users`` are set, or it is one of them; where it answers one of them (it is the conversation's
-    recipient, and one of the sender's names is on the list); where it is the channel's own default; or where it is one of
-    ``allowed_recipients``.
+    It may where no ``allowed_users`` are set, or it is one of them; where it answers one of them (it is the
+    conversation's recipient, and one of the sender's names is on the list); where it is the channel's own default; or
+    where it is one of ``allowed_recipients``.
     """
     channel, at, recipient = route.channel, route.at, route.recipient
     users, rooms = at.rules.allowed_users, at.rules.allowed_recipients

@@ -1,0 +1,190 @@
+"""Waiting before the platform complains: pace, holds, and the order of sends to one chat.
+
+::
+
+    with limiter.turn(("ops", "-100123"), deadline) as turn:     a whole send: nobody else writes to the chat meanwhile
+        limiter.admit(exchange, budgets, deadline)               before each request
+        limiter.learn(hold)                                      what a reply said about later ones
+
+What fits is computed by :mod:`messaging_core.pacing`; here is only the memory of it, the lock and the sleep. A request
+takes its moment when it asks, first come first served, so each knows at once how long it would wait, and nobody polls.
+No wait holds the lock: one channel's never holds up another.
+
+The counts are of this process. Several processes share them through a :class:`SharedCounts`, for which any storage of
+the library `limits` serves (:class:`messaging_adapters.shared_counts.LimitsCounts`). Its own storage in memory is not
+used here: it goes by the wall clock (a step back would hold every send until the time is made up), starts a thread with
+each request, and cannot tell a waiting request its moment.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from returns.result import Failure, Result, Success
+
+from messaging_adapters.clock import Clock
+from messaging_core.errors import RateLimited, SendError
+from messaging_core.flow import Exchange, Scope
+from messaging_core.pacing import SLACK, Budget, Hold, Key, earliest
+
+MOST_KEYS = 10_000
+"""Chats remembered before those that are quiet again are forgotten."""
+
+
+class SharedCounts(Protocol):
+    """Counts that several processes keep together."""
+
+    def take(self, budgets: Sequence[Budget]) -> float:
+        """Take one place in each of ``budgets``: 0.0, or the seconds after which to ask again. Never raises."""
+        ...
+
+
+class _Ticket:
+    """One request: the monotonic ``moment`` that it goes or went at, and for how many seconds (``per``) it counts.
+
+    ``not_before``: by word of the shared counts.
+    """
+
+    __slots__ = ("gone", "moment", "not_before", "per")
+
+    def __init__(self, per: float) -> None:
+        self.per = per
+        self.moment = 0.0
+        self.not_before = 0.0
+        self.gone = False
+
+
+class Limiter:
+    """The memory of what was sent when, for several threads. A ``deadline`` is in ``clock.monotonic()`` seconds."""
+
+    def __init__(self, clock: Clock, shared: SharedCounts | None = None, most_keys: int = MOST_KEYS) -> None:
+        self._clock = clock
+        self._most_keys = most_keys
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._lines: dict[Hashable, deque[threading.Event]] = {}
+        self._tickets: dict[Key, list[_Ticket]] = {}
+        self._holds: dict[Scope, float] = {}
+
+    # --- Order ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def turn(self, key: Hashable, deadline: float) -> Iterator[Result[None, SendError]]:
+        """The turn of one whole send among all that share ``key``, in the order of asking.
+
+        Yields a ``RateLimited`` where the turn has not come by the deadline: then nothing may be sent.
+        """
+        mine = threading.Event()
+        with self._lock:
+            line = self._lines.setdefault(key, deque())
+            line.append(mine)
+            line[0].set()
+        try:
+            wait = max(deadline - self._clock.monotonic(), 0.0)
+            yield Success(None) if mine.wait(wait) else Failure(_busy(wait))
+        finally:
+            with self._lock:
+                line.remove(mine)
+                if line:
+                    line[0].set()
+                else:
+                    del self._lines[key]
+
+    # --- Pace -------------------------------------------------------------------------------------------------------
+
+    def admit(self, step: Exchange, budgets: Sequence[Budget], deadline: float) -> Result[None, SendError]:
+        """Wait until ``step`` may leave. ``RateLimited`` at once where that would be after the deadline."""
+        ticket = _Ticket(max((budget.per for budget in budgets), default=0.0) + SLACK)
+        try:
+            while (wait := self._reserve(ticket, step.scope, budgets)) > 0:
+                if ticket.moment > deadline:
+                    return Failure(_too_slow(wait, max(deadline - self._clock.monotonic(), 0.0)))
+                self._clock.sleep(wait)
+            return Success(None)
+        finally:
+            if not ticket.gone:
+                self._forget(ticket, budgets)
+
+    def learn(self, hold: Hold) -> None:
+        """Hold back every request of the scope; of two holds the longer one counts."""
+        until = self._clock.monotonic() + hold.seconds
+        with self._lock:
+            self._holds[hold.scope] = max(until, self._holds.get(hold.scope, until))
+
+    def _reserve(self, ticket: _Ticket, scope: Scope, budgets: Sequence[Budget]) -> float:
+        """Give the ticket its moment, again after each sleep: 0.0 where that is now, else the seconds until then."""
+        with self._lock:
+            now = self._clock.monotonic()
+            self._tidy(now, budgets)
+            ticket.moment = self._moment(ticket, max(now, ticket.not_before, self._held_until(scope, now)), budgets)
+            for budget in budgets:
+                line = self._tickets.setdefault(budget.key, [])
+                if ticket not in line:
+                    line.append(ticket)
+            if ticket.moment > now:
+                return ticket.moment - now
+            if self._shared is None:
+                ticket.gone = True
+                return 0.0
+        wait = self._shared.take(budgets)
+        ticket.moment = ticket.not_before = now + wait
+        ticket.gone = wait <= 0
+        return wait
+
+    def _moment(self, ticket: _Ticket, start: float, budgets: Sequence[Budget]) -> float:
+        """The first moment that every budget leaves free."""
+        moment = start
+        while True:
+            free = (earliest(self._times(b.key, ticket), b.count, b.per + SLACK, moment) for b in budgets)
+            later = max(free, default=moment)
+            if later <= moment:
+                return moment
+            moment = later
+
+    def _times(self, key: Key, mine: _Ticket) -> list[float]:
+        """The moments that count for ``mine``: of all that went, and of those waiting that came before it.
+
+        One that came later and goes earlier (its chat is free, mine is not) has gone by the time that mine comes.
+        """
+        line = self._tickets.get(key, [])
+        before = line.index(mine) if mine in line else len(line)
+        return sorted(one.moment for place, one in enumerate(line) if one is not mine and (one.gone or place < before))
+
+    def _held_until(self, scope: Scope, now: float) -> float:
+        self._holds = {held: until for held, until in self._holds.items() if until > now}
+        return max((until for held, until in self._holds.items() if Hold(held, 0.0).covers(scope)), default=now)
+
+    def _tidy(self, now: float, budgets: Sequence[Budget]) -> None:
+        """Forget what no budget counts any more."""
+        for budget in budgets:
+            line = self._tickets.get(budget.key)
+            if line is not None:
+                line[:] = [one for one in line if not one.gone or one.moment + budget.per + SLACK > now]
+        if len(self._tickets) > self._most_keys:
+            counting = (
+                (key, line)
+                for key, line in self._tickets.items()
+                if any(not t.gone or t.moment + t.per > now for t in line)
+            )
+            self._tickets = dict(counting)
+
+    def _forget(self, ticket: _Ticket, budgets: Sequence[Budget]) -> None:
+        with self._lock:
+            for budget in budgets:
+                line = self._tickets.get(budget.key, [])
+                if ticket in line:
+                    line.remove(ticket)
+
+
+def _too_slow(wait: float, left: float) -> RateLimited:
+    return RateLimited(
+        detail=f"not sent: the pace of the channel would have it wait {wait:.3g} s, {left:.3g} s were left", after=wait
+    )
+
+
+def _busy(waited: float) -> RateLimited:
+    return RateLimited(
+        detail=f"not sent: earlier messages to the same chat were still on their way after {waited:.3g} s"
+    )
