@@ -1,4 +1,4 @@
-"""Where a URL leads: host, exact target, proxy, login. The environment is asked once for each place, not at each send."""
+"""Where a URL leads: host, exact target, proxy, login. The environment is asked once for each place."""
 
 import base64
 import netrc

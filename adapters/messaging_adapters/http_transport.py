@@ -204,7 +204,7 @@ class _WatchedFile(io.RawIOBase):
 
 
 class Tls:
-    """The one TLS context of all connections, made when first needed. ``ca_file`` None: the environment's or certifi's."""
+    """The one TLS context of all connections, made when needed. ``ca_file`` None: the environment's or certifi's."""
 
     def __init__(self, ca_file: str | None) -> None:
         self._trusted = ca_file or os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
