@@ -9,7 +9,7 @@ from messaging_core.secrecy import Secret, Secrets
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """How HTTP is spoken: ``connect_timeout``, ``read_timeout`` in seconds; ``proxy`` for all requests (else the environment's)."""
+    """How HTTP is spoken; time-outs in seconds."""
 
     connect_timeout: float = key(Sort.SECONDS, "Seconds to wait for a connection.", default=10.0)
     read_timeout: float = key(Sort.SECONDS, "Seconds to wait for an answer.", default=30.0)
@@ -24,15 +24,15 @@ class Gateway:
     host: str = key(Sort.TEXT, "Host of the gateway.", default="127.0.0.1")
     port: int = key(Sort.NUMBER, "Port of the gateway.", default=16830, least=1, most=65535)
     token: Secret | None = key(Sort.SECRET, "Bearer token that the gateway asks for.", default=None)
-    allowed_targets: tuple[str, ...] = key(Sort.IDS, "Other targets that a payload may name.", default=())
+    allowed_targets: tuple[str, ...] = key(Sort.LIST, "Other targets that a payload may name.", default=())
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
     """``allow``, ``supervised`` or ``deny``: by tool, by group of tools, by channel within a tool, else ``default``.
 
-    ``tools``: (tool, verdict). ``groups``: (group, verdict); the group "messaging" holds all three tools. ``channels``: (tool or "*", channel, verdict):
-    the stricter of tool and channel holds.
+    ``tools``: (tool, verdict). ``groups``: (group, verdict); the group "messaging" holds all three tools. ``channels``:
+    (tool or "*", channel, verdict): the stricter of tool and channel holds.
     """
 
     default: str = "allow"
@@ -77,10 +77,10 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. ``channels`` in file order, inactive ones included. ``named``: those under ``channels`` (the tool ``message``'s own).
+    """All settings. ``channels`` in file order, inactive ones included.
 
-    ``cli``: None where the file says nothing; False switches the terminal off. ``media_roots``: None is the default (the working folder and the
-    temporary folder). ``where``: the file, never sent as media. ``retry``: see :mod:`messaging_core.pacing`.
+    ``named``: those under ``channels`` (the tool ``message``'s own). ``cli``: None where the file says nothing; False
+    switches the terminal off. ``where``: the file, never sent as media. Waiting: see :mod:`messaging_core.pacing`.
     """
 
     channels: tuple[Configured[Any], ...] = ()
@@ -88,11 +88,17 @@ class Settings:
     cli: bool | None = None
     gateway: Gateway = Gateway()
     security: Security = Security()
-    media_roots: tuple[str, ...] | None = None
-    allow_hidden_media: bool = False
-    message_timeout_secs: float = 300.0
-    max_wait: float = 60.0
-    max_attempts: int = 4
+    media_roots: tuple[str, ...] | None = key(
+        Sort.LIST,
+        "Folders whose files may be sent; not given: the working folder and the temporary folder.",
+        default=None,
+    )
+    allow_hidden_media: bool = key(Sort.BOOLEAN, "Whether hidden files in these folders may be sent.", default=False)
+    message_timeout_secs: float = key(
+        Sort.SECONDS, "Seconds for a whole send, waits included; also taken inside `channels_config`.", default=300.0
+    )
+    max_wait: float = key(Sort.SECONDS, "Seconds that one wait before a repetition lasts at most.", default=60.0)
+    max_attempts: int = key(Sort.NUMBER, "How often a request is tried at most.", default=4, least=1, most=100)
     http: Http = Http()
     where: str | None = None
 
@@ -102,7 +108,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What loading a file gives: the settings, the values of the secrets that they name, and what is worth a warning."""
+    """What loading gives: the settings, the values of the secrets that they name, and what is worth a warning."""
 
     settings: Settings
     secrets: Secrets
