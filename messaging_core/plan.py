@@ -16,7 +16,7 @@ from messaging_core.channels import Registry
 from messaging_core.channels.channel import Known
 from messaging_core.compose import Parts, compose, compose_raw, mute_raw, preview_of
 from messaging_core.config.settings import Settings
-from messaging_core.errors import Proposal, Refusal, SendError
+from messaging_core.errors import PolicyDenied, Proposal, Refusal, SendError
 from messaging_core.flow import Receipt, Rest, Step, after, drive
 from messaging_core.media import Ground, permitted
 from messaging_core.message import Conversation, FileFacts, Ids, Message, Outgoing
@@ -87,8 +87,8 @@ def _planned(
     delivered: tuple[Receipt, ...],
 ) -> Result[Plan, Refusal]:
     verdict = policy.verdict(settings.security.tool_policy, tool, found.at.name)
-    if isinstance(verdict, policy.Denied):
-        return Failure(verdict.refusal)
+    if isinstance(verdict, PolicyDenied):
+        return Failure(verdict)
     raw = tool == "message"
     facts: Result[FileFacts | None, Refusal] = Success(None)
     if given.facts is not None:
@@ -111,7 +111,7 @@ def _described(
     given: Given,
     delivered: tuple[Receipt, ...],
     parts: Parts,
-    verdict: policy.Verdict,
+    verdict: policy.Permitted | policy.NeedsApproval,
 ) -> Result[Plan, Refusal]:
     here = conversation.channel == found.at.name
     answered = conversation.message_id if here and found.kept and found.channel.threads_by_reply else None

@@ -8,8 +8,9 @@ that came from outside (replies, exceptions). What is sent is never redacted.
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 SHORTEST_REDACTED = 6
@@ -140,3 +141,15 @@ def _ends(value: str) -> Iterator[str]:
 def redact(secrets: Secrets, foreign: str) -> str:
     """``foreign`` without any value of ``secrets``; the pure function behind every text that came from outside."""
     return secrets.redact(foreign)
+
+
+def scrub(secrets: Secrets, value: Any) -> Any:
+    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was told."""
+    if isinstance(value, str):
+        return secrets.redact(value)
+    if isinstance(value, tuple):
+        return tuple(scrub(secrets, one) for one in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {f.name: scrub(secrets, getattr(value, f.name)) for f in fields(value) if f.init}
+        return replace(value, **changed)
+    return value
