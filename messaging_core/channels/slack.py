@@ -158,7 +158,7 @@ def place(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where one part goes. ``shown``: the recipient as named. ``droppable``: the thread is a reply's; it may be gone."""
+    """Where one part goes. ``shown``: the recipient as named. ``droppable``: only a reply's thread, may be gone."""
 
     at: Configured[Settings]
     channel: str
