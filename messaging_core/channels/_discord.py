@@ -54,7 +54,7 @@ def message_body(part: Content, mute: bool, **more: Any) -> dict[str, Any]:
 
 def with_file(body: dict[str, Any], part: MediaPart, boundary: str, **attachment: Any) -> Multipart:
     """``body`` and the file as one multipart request (https://docs.discord.com/developers/reference#uploading-files)."""
-    body = {**body, "attachments": [{"id": 0, "filename": part.facts.name, **attachment}]}
+    body = {**body, "attachments": [{"id": "0", "filename": part.facts.name, **attachment}]}
     content = part.data if part.data is not None else FileRef(part.facts)
     return Multipart(
         (

@@ -84,6 +84,8 @@ def place(
     more: dict[str, Any] = {"nonce": ids.part(part.index), "enforce_nonce": True}
     if reply_to is not None:
         more["message_reference"] = {"message_id": reply_to, "fail_if_not_exists": False}
+        if outgoing.mute:
+            more["allowed_mentions"] = {"parse": [], "replied_user": False}
     body = _discord.message_body(content, outgoing.mute, **more)
     url, headers = f"{at.own.api_base}/channels/{channel}/messages", headers_of(at)
     placed = Placed(part, str(outgoing.recipient), reply_to is not None, content.notes)

@@ -1,11 +1,13 @@
 """Discord by an incoming webhook: one URL, one channel, no account (https://docs.discord.com/developers/resources/webhook)."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from returns.result import Failure, Result, Success
 
 from messaging_core.channels import _discord
-from messaging_core.channels.channel import By, Capabilities, Channel, Configured, Known, Limits, Pace, Sort, key
+from messaging_core.channels.channel import By, Capabilities, Channel, Configured, Fault, Known, Limits, Pace, Sort, key
 from messaging_core.errors import InvalidRecipient, Refusal, SendError
 from messaging_core.flow import Done, Exchange, Part, Receipt, Scope, Step, in_order
 from messaging_core.markup.discord import DISCORD
@@ -20,6 +22,13 @@ class Settings:
 
     url: Secret = key(Sort.SECRET_URL, "The webhook's URL, used as written (with `wait=true` added).")
     thread_id: str | None = key(Sort.ID, "A thread of the webhook's channel to write to.", default=None)
+
+
+def check(values: Mapping[str, Any]) -> Iterator[Fault]:
+    """With these ends the URL expects another sender's payload."""
+    path = str(values.get("url", "")).partition("?")[0].rstrip("/")
+    if path.endswith(("/slack", "/github")):
+        yield Fault("url", "ends as for another sender's payload", "leave out what follows the webhook's token")
 
 
 def recipient(text: str) -> Result[Recipient, InvalidRecipient]:
@@ -80,5 +89,6 @@ CHANNEL = Channel(
     fixed_recipient=FIXED,
     probe=probe,
     rehearse=_discord.rehearse,
+    check=check,
     cut_raw=(2000, "..."),
 )
