@@ -12,6 +12,7 @@ MODULES = {
     "cli": "terminal",
     "discord": "discord",
     "discord-webhook": "discord_webhook",
+    "email": "email",
     "matrix": "matrix",
     "slack": "slack",
     "telegram": "telegram",
