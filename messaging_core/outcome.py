@@ -30,7 +30,7 @@ class Outcome:
     """The whole account of one send.
 
     ``message``: the sentence for the model. ``parts``: how many the message has (0 where that was never known). ``stopped``: where to go on from,
-    for ``Messenger.resume``. ``event``: the id that the audit log has it under. ``details``: what else a tool brought (the gateway's status).
+    for ``Messenger.resume``. ``event``: the id that the audit log has it under. ``kind``: "text", "media" or "voice". ``details``: what else a tool brought (the gateway's status).
     """
 
     status: Status
@@ -45,6 +45,7 @@ class Outcome:
     error: Refusal | SendError | None = None
     stopped: Stopped | None = None
     event: str | None = None
+    kind: str = ""
     details: tuple[tuple[str, Any], ...] = field(default=())
 
     @property

@@ -33,7 +33,6 @@ class Plan:
     parts: int
     start: Step
     proposal: Proposal | None = None
-    media_path: str | None = None
 
     @property
     def channel(self) -> str:
@@ -134,7 +133,7 @@ def _described(
     )
     return described.map(
         lambda start: Plan(
-            tool, found, kind, len(parts), _probed(found, start, given), proposal, message.media_path or message.voice_path
+            tool, found, kind, len(parts), _probed(found, start, given), proposal
         )
     )
 

@@ -90,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
     trail.add_argument("--tail", type=int, metavar="N", help="the last N sends only")
     trail.add_argument("--channel", help="sends through this channel only")
     trail.add_argument("--status", help="sends with this status only")
-    trail.add_argument("--since", metavar="TIME", help="sends since this time (ISO 8601, UTC)")
+    trail.add_argument("--since", metavar="TIME", help="sends since then: 30m, 2h, 7d, or a date or time (ISO 8601, UTC)")
     trail.add_argument("--json", action="store_true", help="print JSON lines")
 
     gateway = _command(commands, "gateway", gateway_command, "run the local gateway")
@@ -235,7 +235,29 @@ def _file(path: str) -> str:
 
 
 def audit_command(arguments: argparse.Namespace) -> int:
-    return print_audit(_messenger(arguments), arguments)
+    from returns.pipeline import is_successful
+
+    from messaging_core import audit
+
+    messenger = _messenger(arguments)
+    if messenger.ports.audit is None:
+        raise Usage("the audit log is switched off (security.audit.enabled: false)")
+    since = None
+    if arguments.since is not None:
+        moment = audit.since(arguments.since, messenger.ports.clock.now())
+        if not is_successful(moment):
+            raise Usage(f"--since: {moment.failure()}")
+        since = moment.unwrap()
+    filters = audit.Filters(arguments.channel, arguments.status, since, arguments.tail)
+    try:
+        reading = audit.read(messenger.ports.audit.lines(), filters)
+    except OSError as error:
+        raise Usage(f"{messenger.ports.audit.path}: {error.strerror}") from None
+    for event in reading.events:
+        print(json.dumps(audit.as_dict(event)) if arguments.json else audit.shown(event))
+    if reading.unreadable:
+        print(f"messaging: {reading.unreadable} lines could not be read", file=sys.stderr)
+    return DELIVERED
 
 
 def gateway_command(arguments: argparse.Namespace) -> int:

@@ -27,11 +27,21 @@ from messaging_adapters.clock import new_message_id
 from messaging_adapters.configuration import ConfigurationInvalid, read
 from messaging_adapters.learned import Lessons
 from messaging_adapters.ports import Ports, standard
+from messaging_adapters.registry import INSTALLED
 from messaging_core import audit, pacing, policy, tools
+from messaging_core.channels import Registry
 from messaging_core.channels.channel import Configured
 from messaging_core.config.schemas import from_mapping
 from messaging_core.config.settings import Configuration, Settings
-from messaging_core.errors import ApprovalRequired, InvalidArguments, Proposal, Refusal, SendError, UnknownTool
+from messaging_core.errors import (
+    ApprovalRequired,
+    AuditUnavailable,
+    InvalidArguments,
+    Proposal,
+    Refusal,
+    SendError,
+    UnknownTool,
+)
 from messaging_core.flow import Done, Exchange, Step, Stopped, drive
 from messaging_core.message import Conversation, FileFacts, Ids, Message
 from messaging_core.outcome import Outcome, of_done, of_stopped, refused
@@ -184,11 +194,11 @@ class Messenger:
         if stopped is None or not pacing.can_resume(stopped, repeat_unconfirmed):
             return outcome
         channel = outcome.channel or ""
-        event = audit.Event(
-            new_message_id(self.ports.clock.now()), outcome.tool, channel, outcome.platform or "", outcome.recipient or "", "text"
+        sending = audit.Sending(
+            outcome.tool, channel, outcome.platform or "", outcome.recipient or "", outcome.kind, parts=outcome.parts
         )
-        known = next(one for one in self.channels() if one.name == channel)
-        return self._perform(stopped.at, known, event, outcome.parts)
+        at = next(one for one in self.channels() if one.name == channel)
+        return self._perform(stopped.at, at, sending, new_message_id(self.ports.clock.now()))
 
     def approve(self, proposal: Proposal) -> Outcome:
         """Send just what was proposed and nothing else, once, within its time."""
@@ -230,10 +240,7 @@ class Messenger:
         permission = self._permission(found, request, approved)
         if not is_successful(permission):
             return self._refused(request.tool, permission.failure(), request.message, ids.message, found)
-        event = audit.Event(
-            ids.message, found.tool, found.channel, found.platform, found.recipient, found.kind, found.media_path
-        )
-        return self._perform(found.start, found.route.at, event, found.parts)
+        return self._perform(found.start, found.route.at, _sending(found, request.message), ids.message)
 
     def _plan(self, request: "_Request", ids: Ids) -> Result[Plan, Refusal]:
         message = request.message
@@ -267,32 +274,37 @@ class Messenger:
     def _refused(
         self, tool: str, refusal: Refusal, message: Message, event: str, planned: Plan | None = None
     ) -> Outcome:
+        """A refusal is recorded too: that it was asked for, never what was to be said."""
         channel = planned.channel if planned else message.channel
         recipient = planned.recipient if planned else message.recipient
-        result = replace(refused(tool, refusal, channel, recipient), event=event)
-        self.ports.audit.write(audit.refused(result, self.ports.clock.now()))
+        result = replace(scrub(self.ports.secrets, refused(tool, refusal, channel, recipient)), event=event)
+        sending = _sending(planned, message) if planned else audit.Sending(tool, channel or "", "", recipient or "")
+        self._record(audit.ended(event, self.ports.clock.now(), sending, result, 0, 0.0))
         log.info("%s: refused (%s)", channel, type(refusal).__name__)
         return result
 
-    def _perform(self, start: Step, at: Configured[Any], event: "audit.Event", parts: int) -> Outcome:
+    def _perform(self, start: Step, at: Configured[Any], sending: audit.Sending, event: str) -> Outcome:
         clock = self.ports.clock
         began = clock.monotonic()
-        written = self.ports.audit.write(audit.begun(event, clock.now()))
+        written = self._record(audit.Begin(event, clock.now(), sending))
         if not is_successful(written):
-            return replace(refused(event.tool, written.failure(), at.name, event.recipient), event=event.id)
+            return replace(refused(sending.tool, written.failure(), at.name, sending.recipient), event=event)
         send = _Send(self, at, began + self.settings.message_timeout_secs)
         ended = send.run(start)
-        result = ended.map(
-            lambda done: of_done(
-                scrub(self.ports.secrets, done), event.tool, at.name, at.platform, event.recipient, parts
-            )
-        ).value_or(None) or of_stopped(
-            _scrubbed(self.ports, ended.failure()), event.tool, at.name, at.platform, event.recipient, parts
-        )
-        result = replace(result, event=event.id)
-        self.ports.audit.write(audit.ended(event, result, clock.now(), send.attempts, clock.monotonic() - began))
+        where = (sending.tool, at.name, at.platform, sending.recipient, sending.parts)
+        if is_successful(ended):
+            result = of_done(scrub(self.ports.secrets, ended.unwrap()), *where)
+        else:
+            result = of_stopped(_scrubbed(self.ports, ended.failure()), *where)
+        result = replace(result, event=event, kind=sending.kind)
+        self._record(audit.ended(event, clock.now(), sending, result, send.attempts, clock.monotonic() - began))
         log.info("%s: %s", at.name, result.status.value)
         return result
+
+    def _record(self, entry: audit.Entry) -> Result[None, AuditUnavailable]:
+        if self.ports.audit is None:
+            return Success(None)
+        return self.ports.audit.write(audit.to_line(entry, self.ports.secrets))
 
     def _edge(self, exchange: Exchange) -> Result[Any, SendError]:
         return self.ports.edges[type(exchange.request)](exchange)
@@ -307,14 +319,25 @@ class _Request:
     conversation: Conversation
 
 
+def _sending(planned: Plan, message: Message) -> audit.Sending:
+    return audit.Sending(
+        planned.tool,
+        planned.channel,
+        planned.platform,
+        planned.recipient,
+        planned.kind,
+        message.media_path,
+        message.voice_path,
+        planned.parts,
+    )
+
+
 def _scrubbed(ports: Ports, stopped: Stopped) -> Stopped:
     return replace(stopped, cause=scrub(ports.secrets, stopped.cause))
 
 
-def _registry(world: Mapping[str, Any]) -> Any:
-    from messaging_core.channels import CHANNELS
-
-    return world.get("registry") or CHANNELS
+def _registry(world: Mapping[str, Any]) -> Registry:
+    return world.get("registry") or INSTALLED
 
 
 class _Send:

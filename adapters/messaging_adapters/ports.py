@@ -19,7 +19,8 @@ from messaging_adapters.audit_log import AuditLog, audit_log
 from messaging_adapters.clock import Clock, SystemClock
 from messaging_adapters.files import look
 from messaging_adapters.limiter import Limiter
-from messaging_core.channels import CHANNELS, Registry
+from messaging_adapters.registry import INSTALLED
+from messaging_core.channels import Registry
 from messaging_core.config.settings import Configuration
 from messaging_core.flow import Perform
 from messaging_core.media import Ground
@@ -71,10 +72,10 @@ class Ports:
     ground: Ground
     look: Look
     approver: Approver
-    audit: AuditLog
+    audit: AuditLog | None
     limiter: Limiter
     clock: Clock = field(default_factory=SystemClock)
-    registry: Registry = CHANNELS
+    registry: Registry = INSTALLED
 
 
 def standard(
@@ -82,7 +83,7 @@ def standard(
     *,
     stdout: TextIO | None = None,
     stderr: TextIO | None = None,
-    registry: Registry = CHANNELS,
+    registry: Registry = INSTALLED,
     environ: Mapping[str, str] | None = None,
 ) -> Ports:
     """The ports of this machine."""
@@ -110,8 +111,8 @@ def standard(
 
         return WebSocketEdge(settings.http, secrets)
 
-    log = audit_log(settings.security.audit, environ)
-    private = tuple(path for path in (settings.where, str(log.path) if log.path else None) if path)
+    log = audit_log(settings.security.audit, clock)
+    private = (*((settings.where,) if settings.where else ()), *(map(str, log.paths) if log else ()))
     return Ports(
         secrets,
         Edges({HttpRequest: http, TerminalRequest: terminal, MailRequest: mail, WebSocketRequest: websocket}),
@@ -129,12 +130,11 @@ def _ground(configuration: Configuration, private: tuple[str, ...]) -> Ground:
     """The permitted folders as they really lie, resolved once."""
     settings = configuration.settings
     temporary = tuple(dict.fromkeys(os.path.realpath(folder) for folder in ("/tmp", tempfile.gettempdir())))
-    named = settings.media_roots
-    roots = tuple(map(os.path.realpath, named)) if named is not None else (os.path.realpath(Path.cwd()),)
+    named = (str(Path.cwd()), *temporary) if settings.media_roots is None else settings.media_roots
     return Ground(
-        roots=roots,
-        temporary=temporary if named is None else (),
-        private=tuple(map(os.path.realpath, private)),
+        roots=tuple(map(os.path.realpath, named)),
         user=os.getuid() if hasattr(os, "getuid") else 0,
+        temporary=temporary,
+        private=tuple(map(os.path.realpath, private)),
         allow_hidden=settings.allow_hidden_media,
     )

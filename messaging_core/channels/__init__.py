@@ -1,6 +1,6 @@
 """The registry: every channel by its platform's name. A value, passed in; third parties' channels are added by the adapters."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TypeAlias
 
@@ -29,8 +29,11 @@ class Shipped(Mapping[str, Channel]):
         channel: Channel = import_module(f"{__name__}.{MODULES[platform]}").CHANNEL
         return channel
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(MODULES)
+
+    def __contains__(self, platform: object) -> bool:
+        return platform in MODULES
 
     def __len__(self) -> int:
         return len(MODULES)
