@@ -25,8 +25,11 @@ from returns.result import Failure, Result, Success
 
 from messaging_core.gateway.targets import EVERYONE, EXPECTED, Target, Through, read_target
 
-LARGEST = 1024 * 1024
-"""Bytes of one body or frame."""
+LARGEST = 1_000_000
+"""Bytes of one body, or of one frame from a client."""
+
+LARGEST_FRAME = 1024 * 1024
+"""Bytes of one frame to a client: what it holds beside the message fits, and common clients take no more unasked."""
 
 SUBPROTOCOL = "messaging"
 """Offered by a client that wants to be sure whom it talks to (RFC 6455, 1.9); not needed."""
@@ -151,9 +154,9 @@ def read_object(raw: str | bytes) -> Result[dict[str, Any], Fault]:
         value = json.loads(raw, parse_constant=_no_constant, parse_float=_finite)
         to_text(value).encode()
     except (ValueError, RecursionError):
-        return Failure(Fault("invalid_json", "the body is not JSON in UTF-8"))
+        return Failure(Fault("invalid_json", "it is not JSON in UTF-8"))
     if not isinstance(value, dict):
-        return Failure(Fault("invalid", "the body must be a JSON object"))
+        return Failure(Fault("invalid", "it must be a JSON object"))
     return Success(value)
 
 
