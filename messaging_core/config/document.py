@@ -1,8 +1,8 @@
 """The text of a configuration, or a mapping from a program, as a tree that knows where everything stood.
 
 Nothing is understood here: a scalar keeps its text as written, and whether ``0123`` is an id or a number, ``off`` a
-name or a truth value, is for the field that wants it (:mod:`messaging_core.config.fields`). What no configuration needs is
-refused before it costs anything: more than a megabyte, depth, expansion of aliases.
+name or a truth value, is for the field that wants it (:mod:`messaging_core.config.fields`). What no configuration
+needs is refused before it costs anything: more than a megabyte, depth, expansion of aliases.
 """
 
 from collections.abc import Iterable, Mapping

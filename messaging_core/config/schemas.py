@@ -42,6 +42,8 @@ from messaging_core.config.fields import (
     trimmed,
 )
 from messaging_core.config.settings import (
+    TOOL_GROUPS,
+    VERDICTS,
     Approval,
     Audit,
     AuditFile,
@@ -88,10 +90,6 @@ RECEIVING = (
     "group_policy",
 )
 """Keys of a channel's receiving half, left alone where the channel itself does not know them."""
-
-VERDICTS = ("allow", "supervised", "deny")
-TOOLS = ("message", "message_send", "gateway")
-GROUPS = ("messaging",)
 
 MOST_KEYS = 1_000
 """Keys in one section of ours."""
@@ -342,7 +340,7 @@ class _Reading:
         tools: list[tuple[str, str]] = []
         by_channel = [("*", *pair) for pair in self._verdicts(*self._part(entries, place, "channels"), channels)]
         named, at = self._part(entries, place, "tools")
-        for entry in self._foreign(named, at, TOOLS):
+        for entry in self._foreign(named, at, tuple(tool for group in TOOL_GROUPS.values() for tool in group)):
             if isinstance(entry.value, Section):
                 inner = _Place((*at.path, entry.key), entry.line)
                 parts = self._entries(entry.value, inner)
@@ -353,7 +351,9 @@ class _Reading:
             else:
                 tools += [(entry.key, verdict) for verdict in self._verdict(entry, at)]
         grouped, at = self._part(entries, place, "groups")
-        groups = [(e.key, verdict) for e in self._foreign(grouped, at, GROUPS) for verdict in self._verdict(e, at)]
+        groups = [
+            (e.key, verdict) for e in self._foreign(grouped, at, tuple(TOOL_GROUPS)) for verdict in self._verdict(e, at)
+        ]
         chosen = next(iter(self._verdict(default, place)), ToolPolicy().default)
         return ToolPolicy(chosen, tuple(tools), tuple(groups), tuple(by_channel))
 

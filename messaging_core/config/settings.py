@@ -27,6 +27,10 @@ class Gateway:
     allowed_targets: tuple[str, ...] = key(Sort.LIST, "Other targets that a payload may name.", default=())
 
 
+VERDICTS = ("allow", "supervised", "deny")
+TOOL_GROUPS = {"messaging": ("message", "message_send", "gateway")}
+
+
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
     """``allow``, ``supervised`` or ``deny``: by tool, by group of tools, by channel within a tool, else ``default``.
