@@ -386,8 +386,9 @@ def test_a_refused_recipient_is_named_with_the_platforms_words() -> None:
     assert InvalidRecipient("42", "", "bot was blocked by the user", 403, "Forbidden") == cause
 
 
-def test_the_wait_is_the_platforms_in_seconds() -> None:
-    cause = send(start(TEXT), [SAID["too_many"]])[1].failure().cause
+@pytest.mark.parametrize("headers", [SAID["too_many"].headers, ()])
+def test_the_wait_is_the_platforms_in_seconds(headers: tuple[tuple[str, str], ...]) -> None:
+    cause = send(start(TEXT), [replace(SAID["too_many"], headers=headers)])[1].failure().cause
     assert cause.after == 35.0
 
 
