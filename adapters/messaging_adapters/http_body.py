@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from returns.result import Failure, Result, Success
 
+from messaging_adapters.files import open_unfollowed
 from messaging_core.errors import MediaUnreadable
 from messaging_core.message import FileFacts
 from messaging_core.wire.http import FileRef, FormPart, Multipart
@@ -87,7 +88,7 @@ def same(facts: FileFacts, found: os.stat_result) -> bool:
 def open_file(facts: FileFacts) -> Result[OpenFile, MediaUnreadable]:
     """Open the file that was looked at, unless it is another one now. Never follows a link, never waits on a pipe."""
     try:
-        descriptor = os.open(facts.path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC") | _flag("O_NONBLOCK"))
+        descriptor = open_unfollowed(facts.path)
     except FileNotFoundError:
         return Failure(changed(facts, "it is no longer there"))
     except (OSError, ValueError):
@@ -96,11 +97,6 @@ def open_file(facts: FileFacts) -> Result[OpenFile, MediaUnreadable]:
         return Success(OpenFile(descriptor, facts))
     os.close(descriptor)
     return Failure(changed(facts, "it changed after it was looked at"))
-
-
-def _flag(name: str) -> int:
-    """Zero where the system does not have it (Windows)."""
-    return int(getattr(os, name, 0))
 
 
 @dataclass(frozen=True, slots=True)
