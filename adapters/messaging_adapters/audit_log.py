@@ -1,0 +1,216 @@
+"""The audit log as a file that several processes write at once.
+
+A line is written under a lock on the file itself, by a process that has looked, once it had the lock, whether this is
+still the file (another may have begun a new one). A process that is killed in the middle leaves at worst a torn last
+line; the next writer ends that line first, so it spoils no other. Where the disk is full, the half line is taken back.
+"""
+
+import errno
+import logging
+import os
+import stat
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from returns.result import Failure, Result, Success
+
+from messaging_adapters.clock import Clock
+from messaging_core.audit import Entry, to_line
+from messaging_core.config.settings import Audit
+from messaging_core.errors import AuditUnavailable
+from messaging_core.secrecy import Secrets
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # a system without such locks: threads are kept apart, processes are not
+    fcntl = None
+
+log = logging.getLogger(__name__)
+
+LONGEST_LOCK_WAIT = 5.0
+"""Seconds that a writer waits for others. Each holds the lock for one line; a stopped one must not stop them all."""
+LONGEST_PAUSE = 0.02
+MEGABYTE = 1_000_000
+NAME = "audit.jsonl"
+
+
+def default_path(environ: Mapping[str, str]) -> Path | None:
+    """``messaging/audit.jsonl`` in the user's state folder; None where the user has no home.
+
+    The folder is ``$XDG_STATE_HOME``, or ``~/.local/state`` (https://specifications.freedesktop.org/basedir-spec/latest/).
+    """
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    try:
+        return (state if state.is_absolute() else Path("~/.local/state").expanduser()) / "messaging" / NAME
+    except RuntimeError:
+        log.warning("there is no home folder for the audit log; sends go on without a record")
+        return None
+
+
+def audit_log(audit: Audit, environ: Mapping[str, str], secrets: Secrets, clock: Clock) -> "AuditLog":
+    """The log that the settings ask for. Where they switch it off, it has no path and writing does nothing."""
+    named = audit.file.path
+    path = default_path(environ) if named is None else Path(named).expanduser()
+    return AuditLog(
+        path if audit.enabled else None,
+        secrets,
+        clock,
+        size=audit.file.max_size_mb * MEGABYTE,
+        files=audit.file.max_files,
+        sync=audit.sync,
+        required=(named is not None) if audit.required is None else audit.required,
+    )
+
+
+class AuditLog:
+    """One log: the file at ``path``, older ones at ``path.1``, ``path.2``: ``files`` in all, of up to ``size`` bytes."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        secrets: Secrets,
+        clock: Clock,
+        *,
+        size: int = 10 * MEGABYTE,
+        files: int = 5,
+        sync: bool = False,
+        required: bool = True,
+    ) -> None:
+        self.path = None if path is None else path.absolute()
+        self._secrets = secrets
+        self._clock = clock
+        self._size = size
+        self._files = files
+        self._sync = sync
+        self._required = required
+        self._lock = threading.Lock()
+        self._warned = False
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file of the log, the present one first, whether or not it is there: none is ever sent as media."""
+        return () if self.path is None else (self.path, *(_older(self.path, n) for n in range(1, self._files)))
+
+    def write(self, entry: Entry) -> Result[None, AuditUnavailable]:
+        """Append ``entry``; on return it is in the file (with ``sync``: on the disk).
+
+        A failure is returned where the log is required; otherwise it is a warning, once.
+        """
+        if self.path is None:
+            return Success(None)
+        try:
+            self._append(self.path, to_line(entry, self._secrets).encode("ascii"))
+            return Success(None)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if self._required:
+            return Failure(AuditUnavailable(str(self.path), problem))
+        if not self._warned:
+            self._warned = True
+            log.warning("the audit log %s cannot be written (%s); sends go on without a record", self.path, problem)
+        return Success(None)
+
+    def lines(self) -> Iterator[str]:
+        """Every line, the oldest first; a file that is not there has none. Raises ``OSError`` for one without right."""
+        for path in reversed(self.paths):
+            try:
+                with path.open(encoding="ascii", errors="replace", newline="\n") as file:
+                    yield from file
+            except FileNotFoundError:
+                continue
+
+    # --- Writing ----------------------------------------------------------------------------------------------------
+
+    def _append(self, path: Path, line: bytes) -> None:
+        if not path.parent.is_dir():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # With a limit, since a process that was forked off in the middle of a write finds the lock taken for ever.
+        if not self._lock.acquire(timeout=LONGEST_LOCK_WAIT):
+            raise OSError(errno.EAGAIN, "another thread holds its lock")
+        try:
+            until = self._clock.monotonic() + LONGEST_LOCK_WAIT
+            while not self._appended(path, line, until):
+                pass
+        finally:
+            self._lock.release()
+
+    def _appended(self, path: Path, line: bytes, until: float) -> bool:
+        """Whether the line is in. If not, the file was, or is now, an older one: open the name again."""
+        file = _open(path)
+        try:
+            self._wait_for(file, until)
+            size = os.fstat(file).st_size
+            if not _is_current(file, path):
+                return False
+            if size and size + len(line) > self._size:
+                self._begin_new(path)
+                return False
+            self._add(file, line, size)
+            return True
+        finally:
+            os.close(file)
+
+    def _wait_for(self, file: int, until: float) -> None:
+        pause = 0.001
+        while not _locked(file):
+            if self._clock.monotonic() >= until:
+                raise OSError(errno.EAGAIN, "another process holds its lock")
+            self._clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _add(self, file: int, line: bytes, size: int) -> None:
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        whole = b"\n" + line if torn else line
+        try:
+            if os.write(file, whole) < len(whole):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if self._sync:
+                os.fsync(file)
+        except OSError:
+            os.ftruncate(file, size)
+            raise
+
+    def _begin_new(self, path: Path) -> None:
+        """Move each file one place up; the oldest goes. The present one, whose lock keeps others away, moves last."""
+        if self._files == 1:
+            path.unlink(missing_ok=True)
+            return
+        for number in range(self._files - 1, 1, -1):
+            if _older(path, number - 1).exists():
+                _older(path, number - 1).replace(_older(path, number))
+        path.replace(_older(path, 1))
+
+
+def _older(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _open(path: Path) -> int:
+    # O_NONBLOCK: the name may lead to a pipe, which would otherwise wait for its reader.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    file = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "it is not an ordinary file")
+    return file
+
+
+def _locked(file: int) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+
+
+def _is_current(file: int, path: Path) -> bool:
+    """Whether the name still leads to the file that is locked."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
