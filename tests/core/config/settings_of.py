@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """A channel with a key of every sort, so that the tests of the configuration do not depend on any platform."""
 
 from dataclasses import dataclass, replace

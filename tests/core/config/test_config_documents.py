@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """Texts of every kind become the same tree; absurd ones are refused before they cost anything."""
 
 from time import perf_counter

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """Variables are put into texts after parsing, and never change anything else."""
 
 import pytest

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """Every fault is found at once, in its line, under its key, with what would be right."""
 
 import pytest

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """An id is the text that stands in the file, in both formats, and nothing that a parser makes of it."""
 
 import json

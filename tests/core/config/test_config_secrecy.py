@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """No value of a secret is in the settings, in an error, in a repr or a pickle; all of them are in ``secrets``."""
 
 import pickle
@@ -103,6 +104,8 @@ channels:
     assert not any(value in sentence for value in ("hhhhhh", "bbbbbb"))
 
 
+NAMED = tuple(f"daemon.yaml:{line}: channels.ops.type: unknown type" for line in range(4, 8))
+"""What is shown on purpose: the word that is no type."""
 KEYS = (
     "token",
     "password",
@@ -119,6 +122,7 @@ KEYS = (
     "title",
     "type",
 )
+SECRET = ("token", "password")
 VALUES = (
     "{n}",
     "https://{n}",
@@ -145,11 +149,12 @@ VALUES = (
 )
 def test_no_fault_shows_a_value(pairs):
     text = "channels:\n  ops:\n    enabled: 3\n" + "".join(
-        f"    {key}: {value.format(n=NEEDLE)}\n" for key, value in pairs
+        f"    {key}: {value.format(n=NEEDLE)}\n"
+        for key, value in pairs
+        if key in SECRET or "${" not in value.format(n="")
     )
     faults = faults_of(text)
-    named = any(key == "type" for key, _ in pairs)
-    assert not any(NEEDLE in sentence and not (named and "unknown type" in sentence) for _, _, sentence in faults)
+    assert not any(NEEDLE in sentence for _, _, sentence in faults if not sentence.startswith(NAMED))
 
 
 @pytest.mark.parametrize("value", ["tok secretpart", 5.5, ["secretpart"], {"a": "secretpart"}, b"secretpart", object()])

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """What our users' files hold arrives in the settings; what is not ours is left alone."""
 
 import subprocess
