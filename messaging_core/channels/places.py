@@ -13,10 +13,10 @@ from messaging_core.errors import Rejected
 
 PLACE = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::(?P<port>[0-9]{1,5}))?"
-    r"(?:[/?](?:(?![\\#])[!-~])*)?",
+    r"(?:[/?][!-~]*)?",
     re.IGNORECASE | re.ASCII,
 )
-"""Nothing that two parsers could read as two hosts: no user, no escape in the host, no backslash, nothing but ASCII."""
+"""Nothing that two parsers could read as two hosts: no user, no escape or backslash at the host, nothing but ASCII."""
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """Three names of this machine: a stand-in that runs here may call itself by another than the settings do."""

@@ -1,4 +1,4 @@
-"""Replies of platforms, kept as files under ``tests/replies``: from published schemas, documentation, or servers that were asked."""
+"""Replies of platforms, kept under ``tests/replies``: from published schemas, documentation, or real servers."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def _read(path: Path) -> HttpReply:
 
 
 def send(start: Step, answers: Sequence[HttpReply]) -> tuple[list[Exchange], Result[Done, Stopped]]:
-    """Drive a send with the answers in order: the exchanges that were performed, and the end. All answers must be used."""
+    """Drive a send with the answers in order, all of them: the exchanges that were performed, and the end."""
     seen: list[Exchange] = []
     left = list(answers)
 

@@ -1,4 +1,4 @@
-"""Bytes go only to places that are the platform's own, or the settings' own host, however the server spells another one."""
+"""Bytes go only to places that are the platform's own, or at the settings' own host, however another one is spelled."""
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,7 @@ BASE, DOMAINS = "https://slack.com/api", ("slack.com", "slack-gov.com")
     [
         ("https://files.slack.com/upload/v1/CwABAAAAW?x=1&y=%2F", BASE),
         ("https://slack.com/upload", BASE),
+        ("https://slack-gov.com/upload", BASE),
         ("HTTPS://Files.Slack.COM:443/upload", BASE),
         ("https://files.slack-gov.com/upload", "https://slack-gov.com/api"),
         ("https://files.slack.com/upload", "http://127.0.0.1:8080/api"),
@@ -59,7 +60,7 @@ def test_the_platforms_own_and_the_configured_host_are_taken_as_they_are(url: st
         "https://files.slack.com /upload",
         "https://files.slack.com/up load",
         "https://files.slack.com/upload\r\nHost: evil.test",
-        "https://files.slack.com/upload#x",
+        "http://files.slack.com:443/upload",
         " https://files.slack.com/upload",
         "https://files.slack.com/upload\n",
         "https://169.254.169.254/latest/meta-data",
