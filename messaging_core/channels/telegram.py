@@ -189,11 +189,16 @@ def url_of(at: Configured[Settings], method: str) -> Text:
     return joined(f"{at.own.api_base}/bot", at.own.bot_token, f"/{method}")
 
 
+def chat_id(chat: str) -> int | str:
+    """A number as a number, as documented: its 52 bits are exact in JSON."""
+    return chat if kind_of(chat) == "name" else int(chat)
+
+
 def fields_of(letter: Letter, way: Way) -> dict[str, Any]:
-    """The parameters but for the file. Ids are numbers, as documented; their 52 bits are exact in JSON."""
+    """The parameters but for the file."""
     content = letter.parts[0][1]
     text = content.caption if isinstance(content, MediaPart) else content.text
-    fields: dict[str, Any] = {"chat_id": letter.chat if letter.chat.startswith("@") else int(letter.chat)}
+    fields: dict[str, Any] = {"chat_id": chat_id(letter.chat)}
     if letter.to.thread not in (None, GENERAL) and kind_of(letter.chat) != "private":
         fields["message_thread_id"] = int(letter.to.thread or 0)
     if text is not None:
@@ -339,10 +344,9 @@ def refusal(reply: HttpReply, body: Any, to: Recipient | None) -> SendError:
 
 
 def probe(at: Configured[Settings], recipient: Recipient | None, known: Known) -> Step:
-    """Who we are; or whether the chat is there for us, which asks for the token too."""
+    """Who we are; or whether the chat is there for us, which asks for the token too. Some servers take POST alone."""
     method, chat = ("getMe", "") if recipient is None else ("getChat", known.get(moved_key(recipient.id), recipient.id))
-    query = (("chat_id", chat),) if chat else ()
-    request = HttpRequest("GET", url_of(at, method), query=query, repeatable=True)
+    request = json_request("POST", url_of(at, method), {"chat_id": chat_id(chat)} if chat else {}, repeatable=True)
     return Exchange(request, There(recipient), Scope(at.name, at.own.bot_token.name, chat))
 
 
