@@ -240,7 +240,7 @@ def audit_command(arguments: argparse.Namespace) -> int:
     from messaging_core import audit
 
     messenger = _messenger(arguments)
-    if messenger.ports.audit is None:
+    if messenger.ports.audit.path is None:
         raise Usage("the audit log is switched off (security.audit.enabled: false)")
     since = None
     if arguments.since is not None:
@@ -253,8 +253,8 @@ def audit_command(arguments: argparse.Namespace) -> int:
         reading = audit.read(messenger.ports.audit.lines(), filters)
     except OSError as error:
         raise Usage(f"{messenger.ports.audit.path}: {error.strerror}") from None
-    for event in reading.events:
-        print(json.dumps(audit.as_dict(event)) if arguments.json else audit.shown(event))
+    for record in reading.records:
+        print(json.dumps(audit.as_dict(record)) if arguments.json else audit.shown(record))
     if reading.unreadable:
         print(f"messaging: {reading.unreadable} lines could not be read", file=sys.stderr)
     return DELIVERED

@@ -35,7 +35,6 @@ from messaging_core.config.schemas import from_mapping
 from messaging_core.config.settings import Configuration, Settings
 from messaging_core.errors import (
     ApprovalRequired,
-    AuditUnavailable,
     InvalidArguments,
     Proposal,
     Refusal,
@@ -47,7 +46,7 @@ from messaging_core.message import Conversation, FileFacts, Ids, Message
 from messaging_core.outcome import Outcome, of_done, of_stopped, refused
 from messaging_core.plan import Given, Plan, plan
 from messaging_core.routing import active
-from messaging_core.secrecy import scrub
+from messaging_core.secrecy import Secrets, scrub
 from messaging_core.tools import Shape, Tool
 
 log = logging.getLogger(__name__)
@@ -93,7 +92,7 @@ class Messenger:
         ``world``: what :func:`messaging_adapters.ports.standard` takes.
         """
         if path is None:
-            return cls._of(Success(Configuration()), world)
+            return cls._of(Success(Configuration(Settings(), Secrets())), world)
         return cls._of(read(Path(path), world.get("environ") or os.environ, _registry(world)), world)
 
     @classmethod
@@ -194,11 +193,11 @@ class Messenger:
         if stopped is None or not pacing.can_resume(stopped, repeat_unconfirmed):
             return outcome
         channel = outcome.channel or ""
-        sending = audit.Sending(
-            outcome.tool, channel, outcome.platform or "", outcome.recipient or "", outcome.kind, parts=outcome.parts
-        )
+        id = new_message_id(self.ports.clock.now())
+        platform, recipient = outcome.platform or "", outcome.recipient or ""
+        event = audit.Event(id, outcome.tool, channel, platform, recipient, outcome.kind, parts=outcome.parts)
         at = next(one for one in self.channels() if one.name == channel)
-        return self._perform(stopped.at, at, sending, new_message_id(self.ports.clock.now()))
+        return self._perform(stopped.at, at, event)
 
     def approve(self, proposal: Proposal) -> Outcome:
         """Send just what was proposed and nothing else, once, within its time."""
@@ -240,7 +239,7 @@ class Messenger:
         permission = self._permission(found, request, approved)
         if not is_successful(permission):
             return self._refused(request.tool, permission.failure(), request.message, ids.message, found)
-        return self._perform(found.start, found.route.at, _sending(found, request.message), ids.message)
+        return self._perform(found.start, found.route.at, _event(ids.message, found, request.message))
 
     def _plan(self, request: "_Request", ids: Ids) -> Result[Plan, Refusal]:
         message = request.message
@@ -278,33 +277,27 @@ class Messenger:
         channel = planned.channel if planned else message.channel
         recipient = planned.recipient if planned else message.recipient
         result = replace(scrub(self.ports.secrets, refused(tool, refusal, channel, recipient)), event=event)
-        sending = _sending(planned, message) if planned else audit.Sending(tool, channel or "", "", recipient or "")
-        self._record(audit.ended(event, self.ports.clock.now(), sending, result, 0, 0.0))
+        self.ports.audit.write(audit.refused(result, self.ports.clock.now(), _kind(message), _file(message)))
         log.info("%s: refused (%s)", channel, type(refusal).__name__)
         return result
 
-    def _perform(self, start: Step, at: Configured[Any], sending: audit.Sending, event: str) -> Outcome:
+    def _perform(self, start: Step, at: Configured[Any], event: audit.Event) -> Outcome:
         clock = self.ports.clock
         began = clock.monotonic()
-        written = self._record(audit.Begin(event, clock.now(), sending))
+        written = self.ports.audit.write(audit.begun(event, clock.now()))
         if not is_successful(written):
-            return replace(refused(sending.tool, written.failure(), at.name, sending.recipient), event=event)
+            return replace(refused(event.tool, written.failure(), at.name, event.recipient), event=event.id)
         send = _Send(self, at, began + self.settings.message_timeout_secs)
         ended = send.run(start)
-        where = (sending.tool, at.name, at.platform, sending.recipient, sending.parts)
+        where = (event.tool, at.name, at.platform, event.recipient, event.parts)
         if is_successful(ended):
             result = of_done(scrub(self.ports.secrets, ended.unwrap()), *where)
         else:
             result = of_stopped(_scrubbed(self.ports, ended.failure()), *where)
-        result = replace(result, event=event, kind=sending.kind)
-        self._record(audit.ended(event, clock.now(), sending, result, send.attempts, clock.monotonic() - began))
+        result = replace(result, event=event.id, kind=event.kind)
+        self.ports.audit.write(audit.ended(event, result, clock.now(), send.attempts, clock.monotonic() - began))
         log.info("%s: %s", at.name, result.status.value)
         return result
-
-    def _record(self, entry: audit.Entry) -> Result[None, AuditUnavailable]:
-        if self.ports.audit is None:
-            return Success(None)
-        return self.ports.audit.write(audit.to_line(entry, self.ports.secrets))
 
     def _edge(self, exchange: Exchange) -> Result[Any, SendError]:
         return self.ports.edges[type(exchange.request)](exchange)
@@ -319,17 +312,25 @@ class _Request:
     conversation: Conversation
 
 
-def _sending(planned: Plan, message: Message) -> audit.Sending:
-    return audit.Sending(
+def _event(id: str, planned: Plan, message: Message) -> audit.Event:
+    return audit.Event(
+        id,
         planned.tool,
         planned.channel,
         planned.platform,
         planned.recipient,
         planned.kind,
-        message.media_path,
-        message.voice_path,
+        _file(message),
         planned.parts,
     )
+
+
+def _file(message: Message) -> str | None:
+    return message.media_path or message.voice_path
+
+
+def _kind(message: Message) -> str:
+    return "voice" if message.voice_path else "media" if message.media_path else "text"
 
 
 def _scrubbed(ports: Ports, stopped: Stopped) -> Stopped:

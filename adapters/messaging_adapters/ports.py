@@ -8,17 +8,17 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, Protocol, TextIO
 
 from messaging_adapters.approval import Approver, approver_of
 from messaging_adapters.audit_log import AuditLog, audit_log
 from messaging_adapters.clock import Clock, SystemClock
-from messaging_adapters.files import look
+from messaging_adapters.files import ground, look
 from messaging_adapters.limiter import Limiter
+from messaging_adapters.logs import keep_clean
 from messaging_adapters.registry import INSTALLED
 from messaging_core.channels import Registry
 from messaging_core.config.settings import Configuration
@@ -72,10 +72,10 @@ class Ports:
     ground: Ground
     look: Look
     approver: Approver
-    audit: AuditLog | None
+    audit: AuditLog
     limiter: Limiter
     clock: Clock = field(default_factory=SystemClock)
-    registry: Registry = INSTALLED
+    registry: Registry = field(default=INSTALLED)
 
 
 def standard(
@@ -104,37 +104,26 @@ def standard(
     def mail() -> Perform:
         from messaging_adapters.smtp import SmtpEdge
 
-        return SmtpEdge(settings.http, secrets)
+        return SmtpEdge(settings.http, secrets, clock)
 
     def websocket() -> Perform:
         from messaging_adapters.websocket import WebSocketEdge
 
         return WebSocketEdge(settings.http, secrets)
 
-    log = audit_log(settings.security.audit, clock)
-    private = (*((settings.where,) if settings.where else ()), *(map(str, log.paths) if log else ()))
+    log = audit_log(settings.security.audit, environ, secrets, clock)
+    private = (*((settings.where,) if settings.where else ()), *map(str, log.paths))
+    place = ground(settings.media_roots, private, allow_hidden=settings.allow_hidden_media)
+    keep_clean(secrets)
     return Ports(
         secrets,
         Edges({HttpRequest: http, TerminalRequest: terminal, MailRequest: mail, WebSocketRequest: websocket}),
-        _ground(configuration, private),
-        look,
-        approver_of(settings.security.approval),
+        place,
+        partial(look, roots=place.roots),
+        approver_of(settings.security.approval, clock),
         log,
         Limiter(clock),
         clock,
         registry,
     )
 
-
-def _ground(configuration: Configuration, private: tuple[str, ...]) -> Ground:
-    """The permitted folders as they really lie, resolved once."""
-    settings = configuration.settings
-    temporary = tuple(dict.fromkeys(os.path.realpath(folder) for folder in ("/tmp", tempfile.gettempdir())))
-    named = (str(Path.cwd()), *temporary) if settings.media_roots is None else settings.media_roots
-    return Ground(
-        roots=tuple(map(os.path.realpath, named)),
-        user=os.getuid() if hasattr(os, "getuid") else 0,
-        temporary=temporary,
-        private=tuple(map(os.path.realpath, private)),
-        allow_hidden=settings.allow_hidden_media,
-    )
