@@ -120,7 +120,7 @@ def _object(properties: Document, *optional: str, more: bool = False) -> Documen
 def _message(*also: str) -> Document:
     target = {
         "type": "string",
-        "pattern": r"^(/ws(/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?|\*|[A-Za-z0-9][A-Za-z0-9._-]{0,127})$",
+        "pattern": r"^(/ws(/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?|\*|[^\s/*:\x00-\x1f\x7f][^\s/:\x00-\x1f\x7f]{0,127})$",
         "description": "/ws: every client there. /ws/<name>: the client of that name. *: every client. "
         "Else: a configured channel's name.",
     }
