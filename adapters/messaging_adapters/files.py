@@ -111,6 +111,8 @@ def _kind_problem(found: os.stat_result) -> str:
         return ""
     if stat.S_ISDIR(mode):
         return "it is a folder"
+    if stat.S_ISLNK(mode):
+        return "it is a link that leads nowhere"
     if stat.S_ISFIFO(mode):
         return "it is a named pipe, not a file"
     return "it is a socket, not a file" if stat.S_ISSOCK(mode) else "it is a device, not a file"

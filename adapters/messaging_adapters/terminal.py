@@ -1,5 +1,7 @@
 """The terminal: one write, one flush."""
 
+import errno
+import io
 import threading
 from collections.abc import Mapping
 from typing import TextIO
@@ -39,7 +41,7 @@ class TerminalEdge:
 
 def _written(stream: TextIO, name: Stream, text: str) -> Result[TerminalReply, SendError]:
     try:
-        stream.write(text)
+        _write(stream, text)
         stream.flush()
     except BrokenPipeError:
         # A short write to a pipe without a reader was not begun; of a long one the beginning may have been read.
@@ -51,6 +53,21 @@ def _written(stream: TextIO, name: Stream, text: str) -> Result[TerminalReply, S
     except ValueError:
         return Failure(Unreachable(f"{name} is closed"))
     return Success(TerminalReply(len(text)))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """The whole text. Python's own layer forgets what an unbuffered stream (``python -u``) did not take at once."""
+    raw = getattr(stream, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        stream.write(text)
+        return
+    stream.flush()
+    left = text.encode(stream.encoding or "utf-8")
+    while left:
+        count = raw.write(left)
+        if not count:
+            raise BlockingIOError(errno.EAGAIN, "it takes nothing more now")
+        left = left[count:]
 
 
 def _colour_wish(environ: Mapping[str, str]) -> bool | None:

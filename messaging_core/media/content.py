@@ -14,7 +14,7 @@ from messaging_core.message import FileFacts, Kind
 
 @dataclass(frozen=True, slots=True)
 class Sniffed:
-    """What a file is. ``width``, ``height``: pixels, ``duration``: seconds; None where the file does not say it plainly.
+    """What a file is. ``width``, ``height``: pixels, ``duration``: seconds; None where the file does not say it.
 
     ``kind`` IMAGE: JPEG, PNG and WebP alone, which every platform shows as pictures. HEIC, AVIF, SVG, TIFF and BMP are
     documents. ``mime`` is ``audio/ogg`` for Ogg with Opus alone, since that is the one that platforms take as a voice
