@@ -288,7 +288,7 @@ class Messenger:
         if not is_successful(written):
             return replace(refused(event.tool, written.failure(), at.name, event.recipient), event=event.id)
         send = _Send(self, at, began + self.settings.message_timeout_secs)
-        ended = send.run(start)
+        ended = send.run(start, event.recipient)
         where = (event.tool, at.name, at.platform, event.recipient, event.parts)
         if is_successful(ended):
             result = of_done(scrub(self.ports.secrets, ended.unwrap()), *where)
@@ -351,11 +351,11 @@ class _Send:
         self._retry = pacing.retry_of(messenger.settings, at)
         self.attempts = 0
 
-    def run(self, start: Step) -> Result[Done, Stopped]:
+    def run(self, start: Step, recipient: str) -> Result[Done, Stopped]:
+        """The whole send in its turn: what another thread sends to the same recipient comes before or after it."""
         if isinstance(start, Done):
             return Success(start)
-        scope = start.scope
-        with self._ports.limiter.turn((scope.channel, scope.chat), self._deadline) as turn:
+        with self._ports.limiter.turn((self._at.name, recipient), self._deadline) as turn:
             if not is_successful(turn):
                 return Failure(Stopped(start, turn.failure()))
             return self._try(start)
