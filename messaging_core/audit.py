@@ -305,10 +305,10 @@ def since(text: str, now: float) -> Result[float, str]:
     """
     ago = _AGO.fullmatch(text.strip())
     if ago is not None:
-        return Success(now - int(ago[1]) * _SECONDS[ago[2]])
+        return Success(max(now - int(ago[1]) * _SECONDS[ago[2]], 0.0))
     try:
         moment = datetime.fromisoformat(text.strip())
-        return Success((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        return Success(max((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), 0.0))
     except (ValueError, OverflowError):
         return Failure("expected 30m, 2h, 7d or a date, as in 2026-01-31 or 2026-01-31T12:00")
 

@@ -234,7 +234,7 @@ def _shown(text: str) -> str:
 def approved(proposal: Proposal, answer: bool | None, now: float) -> Result[Proposal, ApprovalRequired]:
     """The proposal, if a person said yes in time. No answer (None) and a late one mean no. ``now``: Unix seconds."""
     if answer is None:
-        return Failure(ApprovalRequired(proposal, "nobody answered in time"))
+        return Failure(ApprovalRequired(proposal, "nobody answered"))
     if now > proposal.expires:
         return Failure(ApprovalRequired(proposal, "the answer came too late" if answer else "refused"))
     return Success(proposal) if answer else Failure(ApprovalRequired(proposal, "refused"))

@@ -67,7 +67,7 @@ class Callback:
 
 
 class Terminal:
-    """Ask whoever sits at the terminal, one question at a time. ``path``: the terminal, by default the process's own."""
+    """Ask whoever sits at the terminal, one question at a time. ``path``: of the terminal, else the process's own."""
 
     def __init__(self, clock: Clock, path: Path = Path("/dev/tty")) -> None:
         self._clock = clock

@@ -66,7 +66,7 @@ def audit_log(audit: Audit, environ: Mapping[str, str], secrets: Secrets, clock:
 
 
 class AuditLog:
-    """One log: the file at ``path``, older ones at ``path.1``, ``path.2``: ``files`` in all, of up to ``size`` bytes."""
+    """One log: the file at ``path``, older ones at ``path.1`` and on; ``files`` in all, up to ``size`` bytes each."""
 
     def __init__(
         self,
