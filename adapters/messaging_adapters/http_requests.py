@@ -71,14 +71,13 @@ class HttpEdge:
 
     def send(self, wire: WireRequest) -> Result[HttpReply, SendError]:
         """One request as it leaves, and its reply whatever the status: redirects are not followed."""
-        found: Result[tuple[Destination, str], SendError] = self._places.of(wire.url).alt(lambda error: error)
-        with opened(wire.body) as body:
-            return Result.do(
-                reply
-                for place, target in found
-                for streamed in body.alt(_as_send_error)
-                for reply in self._try(wire, place, target, streamed)
-            )
+        found = self._places.of(wire.url).alt(_as_send_error)
+        if isinstance(wire.body, bytes):
+            body = Streamed((wire.body,))
+            return found.bind(lambda there: self._try(wire, *there, body))
+        with opened(wire.body) as files:
+            ready = files.alt(_as_send_error)
+            return found.bind(lambda there: ready.bind(lambda body: self._try(wire, *there, body)))
 
     def close(self) -> None:
         """Close every kept connection."""

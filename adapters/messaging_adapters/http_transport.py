@@ -148,6 +148,8 @@ class TlsPool(HTTPSConnectionPool):
 
 
 POOLS = {"http": PlainPool, "https": TlsPool}
+MOST_HOSTS = 10_000
+"""More hosts than a configuration and its servers ever name: no pool is closed to make room while it is in use."""
 
 
 # --- Answers ----------------------------------------------------------------------------------------------------------
@@ -231,12 +233,20 @@ def _context(trusted: str) -> ssl.SSLContext:
         raise CertificatesError from None
 
 
+class _Bare(requests.Response):
+    """A response that is no more than its raw form; the rest would be built for nobody, at every send."""
+
+    def __init__(self) -> None:
+        pass
+
+
 class Transport(HTTPAdapter):
     """Sends requests whose headers are a :class:`Head`; keeps ``size`` connections a host, and makes more if needed."""
 
     def __init__(self, tls: Tls, size: int) -> None:
         self._tls = tls
-        super().__init__(pool_connections=1000, pool_maxsize=size)
+        self._pools: dict[Destination, HTTPConnectionPool] = {}
+        super().__init__(pool_connections=MOST_HOSTS, pool_maxsize=size)
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
@@ -254,6 +264,12 @@ class Transport(HTTPAdapter):
         self, request: requests.PreparedRequest, verify: Any, proxies: Any = None, cert: Any = None
     ) -> HTTPConnectionPool:
         place = _place(request)
+        pool = self._pools.get(place)
+        if pool is None:
+            pool = self._pools[place] = self._pool(place)
+        return pool
+
+    def _pool(self, place: Destination) -> HTTPConnectionPool:
         manager = self.proxy_manager_for(place.proxy) if place.proxy else self.poolmanager
         options = {"ssl_context": self._tls.context()} if place.scheme == "https" else {}
         pool: HTTPConnectionPool = manager.connection_from_host(
@@ -271,9 +287,8 @@ class Transport(HTTPAdapter):
 
     def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
         """The least of it: no cookies are kept between sends."""
-        response = requests.Response()
-        response.raw, response.status_code, response.reason = resp, resp.status, resp.reason
-        response.request = req
+        response = _Bare()
+        response.raw = resp
         return response
 
 
