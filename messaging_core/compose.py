@@ -40,11 +40,12 @@ def compose(route: Route, message: Message, facts: FileFacts | None) -> Result[P
 
 
 def compose_raw(route: Route, content: str) -> Result[Parts, Refusal]:
-    """The content as it was given, for the tool ``message``: cut where its ancestor cuts, else split only where it must be."""
+    """The content as it was given, for the tool ``message``: cut where its ancestor cuts, else split only where it
+    must be."""
     if route.channel.cut_raw is not None:
         text, note = _cut(content, *route.channel.cut_raw)
         return Success((TextPart(_plain(text), markup=False, notes=note),))
-    parts = (_plain(content),)
+    parts: tuple[Rendered, ...] = (_plain(content),)
     if not _fits(parts[0], route.channel.limits.text):
         parts = split(verbatim(content), PLAIN, route.channel.limits.text)
         if len(parts) > route.at.rules.max_parts:
@@ -100,7 +101,9 @@ def _too_long(channel: Channel, rules: Rules, document: Document, limits: tuple[
 def _as_file(text: str, parts: int) -> MediaPart:
     data = text.encode()
     facts = FileFacts("message.md", "message.md", "message.md", size=len(data))
-    return MediaPart(facts, Kind.DOCUMENT, "text/markdown", data=data, notes=(f"as a file, since it would take {parts} parts",))
+    return MediaPart(
+        facts, Kind.DOCUMENT, "text/markdown", data=data, notes=(f"as a file, since it would take {parts} parts",)
+    )
 
 
 def _plain(text: str) -> Rendered:
@@ -174,12 +177,12 @@ def _with_caption(
 
 def preview_of(parts: Parts, limit: int = 200) -> str:
     """The beginning of what a reader would see, on one line, for people who approve."""
-    shown = " ".join(_seen(part) for part in parts)
+    shown = " ".join(seen(part) for part in parts)
     line = json.dumps(" ".join(shown.split()), ensure_ascii=False)[1:-1]
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def _seen(part: Content) -> str:
+def seen(part: Content) -> str:
     if isinstance(part, TextPart):
         return part.text.visible
     caption = f" {part.caption.visible}" if part.caption else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from messaging_core.channels import Registry
 from messaging_core.channels.channel import Channel, Configured
-from messaging_core.compose import compose
+from messaging_core.compose import compose, seen
 from messaging_core.message import FileFacts, MediaPart, Message, Recipient, TextPart
 from messaging_core.plan import Plan, requests_of
 from messaging_core.routing import Route
@@ -33,7 +33,9 @@ def channel_table(channels: tuple[Configured[Any], ...], registry: Registry) -> 
         can = ", ".join(what for name, what in MARKS if getattr(definition.capabilities, name))
         rows.append((at.name, at.platform, default_of(definition, at), can))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "\n".join("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3])) for row in rows)
+    return "\n".join(
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3])) for row in rows
+    )
 
 
 def default_of(channel: Channel, at: Configured[Any]) -> str:
@@ -46,7 +48,8 @@ def default_of(channel: Channel, at: Configured[Any]) -> str:
 
 
 def planned_json(plan: Plan) -> dict[str, Any]:
-    """``{status: planned, tool, channel, ..., requests: [{method, url, headers, body}]}``: JSON bodies as JSON, secrets by name."""
+    """``{status: planned, tool, channel, ..., requests: [{method, url, headers, body}]}``: JSON bodies as JSON,
+    secrets by name."""
     return {
         "status": "planned",
         "tool": plan.tool,
@@ -67,7 +70,12 @@ def request_json(request: Any) -> dict[str, Any]:
             headers = {name: shown(value) for name, value in planned.headers}
             if isinstance(request.body, Multipart):
                 headers["Content-Type"] = f"multipart/form-data; boundary={request.body.boundary}"
-            return {"method": planned.method, "url": shown(planned.url), "headers": headers, "body": _body(planned.body)}
+            return {
+                "method": planned.method,
+                "url": shown(planned.url),
+                "headers": headers,
+                "body": _body(planned.body),
+            }
         case TerminalRequest():
             return {"method": "WRITE", "url": request.stream, "headers": {}, "body": request.text}
         case _:
@@ -111,7 +119,8 @@ def _readable(body: bytes) -> Any:
 
 def planned_text(plan: Plan) -> str:
     """The requests of a send for people: one a paragraph."""
-    head = f"{plan.channel} ({plan.platform}) -> {plan.recipient}: {plan.parts} part{'s' if plan.parts != 1 else ''}, nothing is sent"
+    count = f"{plan.parts} part{'s' if plan.parts != 1 else ''}"
+    head = f"{plan.channel} ({plan.platform}) -> {plan.recipient}: {count}, nothing is sent"
     blocks = []
     for number, request in enumerate(requests_of(plan), 1):
         planned = request_json(request)
@@ -131,16 +140,22 @@ def preview(text: str, channels: tuple[Configured[Any], ...], registry: Registry
 
 def _preview(text: str, at: Configured[Any], channel: Channel) -> str:
     route = Route(channel, at, channel.fixed_recipient or Recipient("preview"))
-    limits = "; ".join(f"{limit.limit:,} {limit.unit.value} {limit.of.value}" for limit in channel.limits.text) or "no limit"
+    limits = (
+        "; ".join(f"{limit.limit:,} {limit.unit.value} {limit.of.value}" for limit in channel.limits.text) or "no limit"
+    )
     title = f"=== {at.name} ({at.platform}, {limits}) ==="
     nothing: FileFacts | None = None
     parts = compose(route, Message(text=text), nothing)
-    return parts.map(
-        lambda whole: "\n".join((title, *(_part(part, index, len(whole)) for index, part in enumerate(whole, 1))))
-    ).lash(lambda refusal: parts.from_value(f"{title}\n(refused: {refusal})")).unwrap()
+    return (
+        parts.map(
+            lambda whole: "\n".join((title, *(_part(part, index, len(whole)) for index, part in enumerate(whole, 1))))
+        )
+        .lash(lambda refusal: parts.from_value(f"{title}\n(refused: {refusal})"))
+        .unwrap()
+    )
 
 
 def _part(part: TextPart | MediaPart, index: int, of: int) -> str:
-    shown_part = part.text.visible if isinstance(part, TextPart) else f"[file {part.facts.name}, {part.facts.size} bytes]"
+    shown_part = seen(part)
     notes = f" ({'; '.join(part.notes)})" if part.notes else ""
     return f"--- part {index} of {of}, {len(shown_part)} characters{notes} ---\n{shown_part}"

@@ -99,7 +99,8 @@ class NoRecipient:
 
 @dataclass(frozen=True, slots=True)
 class InvalidRecipient:
-    """``recipient`` is not one on this platform. ``expected`` says what would be; ``detail`` is the platform's own word."""
+    """``recipient`` is not one on this platform. ``expected`` says what would be; ``detail`` is the platform's own
+    word."""
 
     recipient: str
     expected: str = ""
@@ -157,7 +158,8 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequired:
-    """A person has to approve first; ``proposal`` is what they are asked. ``why``: no one to ask, refused, or too late."""
+    """A person has to approve first; ``proposal`` is what they are asked. ``why``: no one to ask, refused, or too
+    late."""
 
     proposal: Proposal
     why: str = "nobody is there to ask"
@@ -288,7 +290,8 @@ class RateLimited(_Answered):
 
 @dataclass(frozen=True, slots=True)
 class Unavailable(_Answered):
-    """The far end is in trouble (5xx). ``may_have_arrived``: a gateway answered in the stead of the one that may have taken it."""
+    """The far end is in trouble (5xx). ``may_have_arrived``: a gateway answered in the stead of the one that may have
+    taken it."""
 
     may_have_arrived: bool = False
     after: float | None = None
@@ -361,7 +364,8 @@ def may_have_arrived(cause: SendError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfigError:
-    """One fault of a configuration: which file, which line (from 1; None if unknown), which key (dotted), what, and what would be right."""
+    """One fault of a configuration: which file, which line (from 1; None if unknown), which key (dotted), what, and
+    what would be right."""
 
     where: str
     line: int | None

@@ -5,8 +5,10 @@
     Exchange ── perform ──▶ Result[reply, SendError] ── advance ──▶ Exchange | Done       Success
                                                                      Stopped(at, cause)    Failure
 
-A send is described as its first :class:`Exchange`; the meaning of the reply is a continuation (``then``), a plain function
-or a small frozen class whose fields are its memory. Whoever has a :class:`Stopped` can take ``stopped.at`` again, and the
+A send is described as its first :class:`Exchange`; the meaning of the reply is a continuation (``then``), a plain
+function
+or a small frozen class whose fields are its memory. Whoever has a :class:`Stopped` can take ``stopped.at`` again, and
+the
 send goes on from there: retrying and going on after a crash are one act.
 
 This module knows no edge (HTTP, mail, ...), no channel and no policy.
@@ -33,7 +35,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What pace and order are kept by: the channel's name, the credential's name, the chat, and the platform's method."""
+    """What pace and order are kept by: the channel's name, the credential's name, the chat, and the platform's
+    method."""
 
     channel: str
     credential: str = ""
@@ -64,7 +67,8 @@ class Undelivered:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Something worth keeping for later sends: a DM channel, a room behind an alias, a token; ``until`` in Unix seconds."""
+    """Something worth keeping for later sends: a DM channel, a room behind an alias, a token; ``until`` in Unix
+    seconds."""
 
     key: str
     value: str
@@ -91,7 +95,8 @@ class Then(Protocol):
 class Exchange:
     """One request to perform, and what its reply will mean.
 
-    ``part`` is None while nothing can be visible yet (an upload, the opening of a DM, a token). ``delivered`` and ``learned``
+    ``part`` is None while nothing can be visible yet (an upload, the opening of a DM, a token). ``delivered`` and
+    ``learned``
     hold what earlier exchanges of this send brought.
     """
 

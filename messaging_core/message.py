@@ -1,6 +1,7 @@
 """What is to be said, to whom, and what is known of the file that goes with it.
 
-``Message`` is what the caller asked for; ``Outgoing`` is what one channel is asked to describe: already routed, permitted,
+``Message`` is what the caller asked for; ``Outgoing`` is what one channel is asked to describe: already routed,
+permitted,
 rendered, split and captioned, so that no channel decides any of these.
 """
 
@@ -34,9 +35,12 @@ class Message:
 class Conversation:
     """Where the present turn takes place. An argument of every call, never remembered: two turns cannot cross.
 
-    ``channel``: the configured channel's name. ``recipient``: the chat, room or address that answers go to. ``thread``: the topic,
-    thread timestamp or root id, so that an answer stays where the question was. ``message_id``: the message being answered; it
-    threads mail and serves an explicit ``reply_to``, and is never quoted by itself. ``sender``: every name of who wrote (id,
+    ``channel``: the configured channel's name. ``recipient``: the chat, room or address that answers go to.
+    ``thread``: the topic,
+    thread timestamp or root id, so that an answer stays where the question was. ``message_id``: the message being
+    answered; it
+    threads mail and serves an explicit ``reply_to``, and is never quoted by itself. ``sender``: every name of who
+    wrote (id,
     username, address). ``subject``: of the mail being answered.
     """
 
@@ -62,9 +66,12 @@ class Kind(Enum):
 class FileFacts:
     """What a look at a file found. The shell opens ``path`` once when it sends, and refuses if these no longer hold.
 
-    ``asked``: as the caller wrote it. ``path``: the real path. ``name``: its last segment, safe for headers. ``mtime_ns``, ``ctime_ns``:
-    nanoseconds. ``links``: hard links. ``owner``: numeric user id. ``problem``: why it cannot be sent ("no such file", "a folder",
-    "a named pipe", ...), empty where it can. ``head``, ``tail``: the first 4,096 and the last 512 bytes. ``sha256``: hexadecimal, only where it
+    ``asked``: as the caller wrote it. ``path``: the real path. ``name``: its last segment, safe for headers.
+    ``mtime_ns``, ``ctime_ns``:
+    nanoseconds. ``links``: hard links. ``owner``: numeric user id. ``problem``: why it cannot be sent ("no such file",
+    "a folder",
+    "a named pipe", ...), empty where it can. ``head``, ``tail``: the first 4,096 and the last 512 bytes. ``sha256``:
+    hexadecimal, only where it
     was asked for (an approval is bound to it).
     """
 
@@ -88,7 +95,8 @@ class FileFacts:
 class Recipient:
     """Whom a channel sends to, in the platform's own spelling.
 
-    ``id``: as the request carries it. ``kind``: the platform's sort ("channel", "user", "room", "alias", "group", ...). ``thread``: topic or
+    ``id``: as the request carries it. ``kind``: the platform's sort ("channel", "user", "room", "alias", "group",
+    ...). ``thread``: topic or
     thread inside it. ``shown``: as results, audit and allowlists name it.
     """
 
@@ -103,7 +111,8 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """One message of text. ``markup`` False: ``text.text`` is to be shown as it stands, without the platform's markup."""
+    """One message of text. ``markup`` False: ``text.text`` is to be shown as it stands, without the platform's
+    markup."""
 
     text: Rendered
     markup: bool = True
@@ -112,10 +121,13 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class MediaPart:
-    """One message with a file. ``mime``: by content. ``kind``: how the platform should show it. ``voice``: as a voice message.
+    """One message with a file. ``mime``: by content. ``kind``: how the platform should show it. ``voice``: as a voice
+    message.
 
-    ``data``: the bytes themselves where the file is made here (a long text as ``message.md``), else None and ``facts`` say where. ``caption``
-    fits the platform's limit. ``width``, ``height``: pixels, where the picture says. ``duration``: seconds, where the audio says.
+    ``data``: the bytes themselves where the file is made here (a long text as ``message.md``), else None and ``facts``
+    say where. ``caption``
+    fits the platform's limit. ``width``, ``height``: pixels, where the picture says. ``duration``: seconds, where the
+    audio says.
     """
 
     facts: FileFacts
@@ -138,7 +150,8 @@ Content: TypeAlias = TextPart | MediaPart
 class Outgoing:
     """What one channel is asked to describe.
 
-    ``parts``: in order; the reply, if any, belongs to the first. ``reply_to``: the platform's id of the message replied to. ``mute``: carry the
+    ``parts``: in order; the reply, if any, belongs to the first. ``reply_to``: the platform's id of the message
+    replied to. ``mute``: carry the
     platform's switch that keeps mentions from ringing. ``subject``: of a mail, one line.
     ``numbered_from``: the index of the first part, where earlier ones are there already.
     """

@@ -29,8 +29,10 @@ class Status(Enum):
 class Outcome:
     """The whole account of one send.
 
-    ``message``: the sentence for the model. ``parts``: how many the message has (0 where that was never known). ``stopped``: where to go on from,
-    for ``Messenger.resume``. ``event``: the id that the audit log has it under. ``kind``: "text", "media" or "voice". ``details``: what else a tool brought (the gateway's status).
+    ``message``: the sentence for the model. ``parts``: how many the message has (0 where that was never known).
+    ``stopped``: where to go on from,
+    for ``Messenger.resume``. ``event``: the id that the audit log has it under. ``kind``: "text", "media" or "voice".
+    ``details``: what else a tool brought (the gateway's status).
     """
 
     status: Status
@@ -91,13 +93,12 @@ def of_done(done: Done, tool: str, channel: str, platform: str, recipient: str, 
     if not whole:
         missing = ", ".join(f"{one.recipient} ({_spoken(one.cause)})" for one in done.undelivered)
         message = f"Partly sent to {channel}: not to {missing}" if done.delivered else f"{message}: {missing}"
-    return Outcome(
-        status, tool, message, channel, platform, recipient, done.delivered, done.undelivered, parts, error
-    )
+    return Outcome(status, tool, message, channel, platform, recipient, done.delivered, done.undelivered, parts, error)
 
 
 def of_stopped(stopped: Stopped, tool: str, channel: str, platform: str, recipient: str, parts: int) -> Outcome:
-    """The send came to a halt. Before anything could be visible (an upload), an unanswered request is a plain failure."""
+    """The send came to a halt. Before anything could be visible (an upload), an unanswered request is a plain
+    failure."""
     at, cause = stopped.at, stopped.cause
     open_end = at.part is not None and may_have_arrived(cause)
     why = _spoken(cause)
@@ -106,7 +107,11 @@ def of_stopped(stopped: Stopped, tool: str, channel: str, platform: str, recipie
         there = _parts(at.delivered)
         ids = ", ".join(receipt.id for receipt in at.delivered if receipt.id)
         index = at.part.index if at.part else len(there) + 1
-        halt = f"part {index} is unconfirmed: {why}; it may have arrived" if open_end else f"stopped at part {index}: {why}"
+        halt = (
+            f"part {index} is unconfirmed: {why}; it may have arrived"
+            if open_end
+            else f"stopped at part {index}: {why}"
+        )
         message = f"Partly sent to {_place(tool, channel, recipient)}: {len(there)} of {parts} parts arrived"
         message += f" ({'ids' if len(there) > 1 else 'id'} {ids}); {halt}" if ids else f"; {halt}"
     elif open_end and _status_of(cause) is None:

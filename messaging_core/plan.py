@@ -25,7 +25,8 @@ from messaging_core.routing import Route, capable, route
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A send that only has to be performed. ``kind``: "text", "media" or "voice". ``proposal``: what a person must approve first, if anything."""
+    """A send that only has to be performed. ``kind``: "text", "media" or "voice". ``proposal``: what a person must
+    approve first, if anything."""
 
     tool: str
     route: Route
@@ -49,7 +50,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the world contributes to a plan: the file that was looked at, the ground files may stand on, ids, what earlier sends learned."""
+    """What the world contributes to a plan: the file that was looked at, the ground files may stand on, ids, what
+    earlier sends learned."""
 
     ids: Ids
     facts: FileFacts | None = None
@@ -66,7 +68,8 @@ def plan(
     given: Given,
     delivered: tuple[Receipt, ...] = (),
 ) -> Result[Plan, Refusal]:
-    """Route, permit, compose and describe. ``delivered``: receipts of an earlier attempt, so that only what is left is described."""
+    """Route, permit, compose and describe. ``delivered``: receipts of an earlier attempt, so that only what is left is
+    described."""
     among = settings.named if tool == "message" else None
     return (
         route(message, conversation, settings, registry, among=among)
@@ -93,9 +96,7 @@ def _planned(
     if given.facts is not None:
         assert given.ground is not None
         facts = permitted(given.facts, given.ground).map(lambda seen: seen)
-    parts = facts.bind(
-        lambda seen: compose_raw(found, message.text or "") if raw else compose(found, message, seen)
-    )
+    parts = facts.bind(lambda seen: compose_raw(found, message.text or "") if raw else compose(found, message, seen))
     return parts.bind(
         lambda whole: _described(tool, message, conversation, settings, found, given, delivered, whole, verdict)
     )
@@ -131,11 +132,7 @@ def _described(
         if isinstance(verdict, policy.NeedsApproval)
         else None
     )
-    return described.map(
-        lambda start: Plan(
-            tool, found, kind, len(parts), _probed(found, start, given), proposal
-        )
-    )
+    return described.map(lambda start: Plan(tool, found, kind, len(parts), _probed(found, start, given), proposal))
 
 
 def _probed(found: Route, start: Step, given: Given) -> Step:

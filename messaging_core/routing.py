@@ -30,7 +30,8 @@ class Route:
 
 
 def active(settings: Settings, registry: Registry) -> tuple[Configured[Any], ...]:
-    """The channels that can be sent to, in file order, terminals last; the program's own terminal unless it is switched off."""
+    """The channels that can be sent to, in file order, terminals last; the program's own terminal unless it is
+    switched off."""
     on = tuple(one for one in settings.channels if one.rules.enabled)
     terminals = tuple(one for one in on if one.platform == TERMINAL)
     if settings.cli is False:
@@ -94,7 +95,8 @@ def _route(
 def _recipient(
     message: Message, conversation: Conversation, at: Configured[Any], channel: Channel
 ) -> Result[Route, Refusal]:
-    """Named, else the conversation's, else the channel's default. The conversation's thread is kept where its chat is."""
+    """Named, else the conversation's, else the channel's default. The conversation's thread is kept where its chat
+    is."""
     keep = _keeper(conversation, channel)
     if message.recipient is not None:
         return channel.recipient(message.recipient).map(lambda named: Route(channel, at, *keep(named)))
@@ -121,9 +123,7 @@ def _keeper(conversation: Conversation, channel: Channel) -> Callable[[Recipient
     return keep
 
 
-def capable(
-    route: Route, message: Message, settings: Settings, registry: Registry
-) -> Result[Route, Refusal]:
+def capable(route: Route, message: Message, settings: Settings, registry: Registry) -> Result[Route, Refusal]:
     """Whether the channel can do what is asked of it; if not, which active channels can."""
     can, rules = route.channel.capabilities, route.at.rules
     voice_as_audio = can.media and rules.voice_as == "audio"

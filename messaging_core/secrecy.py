@@ -1,7 +1,8 @@
 """Secrets by name, and the one way to take their values out of foreign text.
 
 A description never holds a secret: it holds ``Secret(name)`` in its place (see :mod:`messaging_core.wire.http`). The
-values live in one :class:`Secrets`, which the shell gives to ``on_wire`` at each try and to :func:`redact` for every text
+values live in one :class:`Secrets`, which the shell gives to ``on_wire`` at each try and to :func:`redact` for every
+text
 that came from outside (replies, exceptions). What is sent is never redacted.
 """
 
@@ -103,7 +104,8 @@ class Secrets(Mapping[str, str]):
 
 
 def _forms(values: Iterable[str]) -> Iterator[str]:
-    """A value as it is, percent-encoded, backslash-escaped, in base64 at each of the three alignments; and, of a URL, its secret ends."""
+    """A value as it is, percent-encoded, backslash-escaped, in base64 at each of the three alignments; and, of a URL,
+    its secret ends."""
     for value in values:
         for plain in (value, *_ends(value)):
             if len(plain) < SHORTEST_REDACTED:
@@ -144,7 +146,8 @@ def redact(secrets: Secrets, foreign: str) -> str:
 
 
 def scrub(secrets: Secrets, value: Any) -> Any:
-    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was told."""
+    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was
+    told."""
     if isinstance(value, str):
         return secrets.redact(value)
     if isinstance(value, tuple):

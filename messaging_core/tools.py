@@ -20,7 +20,8 @@ SHAPES: tuple[Shape, ...] = ("json-schema", "openai", "anthropic", "mcp")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its name, what it does, and the JSON Schema of its arguments (as JSON text, so that the value is immutable)."""
+    """A tool: its name, what it does, and the JSON Schema of its arguments (as JSON text, so that the value is
+    immutable)."""
 
     name: str
     description: str

@@ -68,5 +68,13 @@ MP3 = b"ID3\x04\0\0\0\0\0\0" + b"\xff\xfb\x90\x00" + b"\0" * 400
 def facts(name: str, data: bytes) -> FileFacts:
     """As a look at a file with these bytes would find it."""
     return FileFacts(
-        asked=name, path=f"/srv/out/{name}", name=name, size=len(data), device=1, inode=2, owner=0, head=data[:4096], tail=data[-512:]
+        asked=name,
+        path=f"/srv/out/{name}",
+        name=name,
+        size=len(data),
+        device=1,
+        inode=2,
+        owner=0,
+        head=data[:4096],
+        tail=data[-512:],
     )

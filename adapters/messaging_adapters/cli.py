@@ -1,6 +1,7 @@
 """The command ``messaging``: what an agent loop does, from a shell.
 
-Exit status: 0 delivered, 1 failed, 2 wrong usage or configuration, 3 refused, 4 partly delivered, 5 unconfirmed. stdout carries the
+Exit status: 0 delivered, 1 failed, 2 wrong usage or configuration, 3 refused, 4 partly delivered, 5 unconfirmed.
+stdout carries the
 result only; errors go to stderr, one readable line each.
 """
 
@@ -90,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
     trail.add_argument("--tail", type=int, metavar="N", help="the last N sends only")
     trail.add_argument("--channel", help="sends through this channel only")
     trail.add_argument("--status", help="sends with this status only")
-    trail.add_argument("--since", metavar="TIME", help="sends since then: 30m, 2h, 7d, or a date or time (ISO 8601, UTC)")
+    trail.add_argument("--since", metavar="TIME", help="sends since then: 30m, 2h, 7d, or a time (ISO 8601, UTC)")
     trail.add_argument("--json", action="store_true", help="print JSON lines")
 
     gateway = _command(commands, "gateway", gateway_command, "run the local gateway")
@@ -118,7 +119,8 @@ _VALUED = ("--recipient", "--reply-to", "--channel", "--caption", "--media", "--
 
 
 def _with_dashes(argv: list[str]) -> list[str]:
-    """``--recipient -100/7`` as ``--recipient=-100/7``: ids of groups begin with a dash, and argparse would take them for options."""
+    """``--recipient -100/7`` as ``--recipient=-100/7``: ids of groups begin with a dash, and argparse would take them
+    for options."""
     joined: list[str] = []
     for word in argv:
         if joined and joined[-1] in _VALUED and word.startswith("-") and word[1:2] not in ("", "-"):

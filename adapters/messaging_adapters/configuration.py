@@ -6,6 +6,7 @@ from pathlib import Path
 from returns.result import Failure, Result
 
 from messaging_core.channels import Registry
+from messaging_core.config.document import Format
 from messaging_core.config.schemas import load
 from messaging_core.config.settings import Configuration
 from messaging_core.errors import ConfigError, ConfigErrors
@@ -25,7 +26,8 @@ class ConfigurationInvalid(Exception):
 
 
 def find(named: str | None, environ: Mapping[str, str]) -> Path | None:
-    """The file: as named, ``$MESSAGING_CONFIG``, in the working folder, in the user's configuration folder; None where there is none."""
+    """The file: as named, ``$MESSAGING_CONFIG``, in the working folder, in the user's configuration folder; None where
+    there is none."""
     chosen = named or environ.get(VARIABLE)
     if chosen:
         return Path(chosen)
@@ -42,5 +44,5 @@ def read(path: Path, environ: Mapping[str, str], registry: Registry) -> Result[C
             raw = file.read(LARGEST + 1)
     except OSError as error:
         return Failure((ConfigError(where, None, "", f"cannot be read ({error.strerror or 'unreadable'})"),))
-    kind = "toml" if path.suffix.lower() == ".toml" else "yaml"
+    kind: Format = "toml" if path.suffix.lower() == ".toml" else "yaml"
     return load(raw, kind, environ, registry, where=where)

@@ -1,7 +1,9 @@
-"""What sends have learned, kept while the program runs: direct-message channels, rooms behind aliases, migrated chats."""
+"""What sends have learned, kept while the program runs: direct-message channels, rooms behind aliases, migrated
+chats."""
 
 import threading
 
+from returns.pipeline import is_successful
 from returns.result import Result
 
 from messaging_adapters.clock import Clock
@@ -24,8 +26,8 @@ class Lessons:
 
     def keep(self, result: Result[Done, Stopped]) -> None:
         """Keep what a send learned, however it ended."""
-        lessons = result.map(lambda done: done.learned).lash(lambda stopped: result.from_value(stopped.learned)).unwrap()
-        for lesson in lessons:
+        ended = result.unwrap() if is_successful(result) else result.failure()
+        for lesson in ended.learned:
             self._keep(lesson)
 
     def _keep(self, lesson: Lesson) -> None:

@@ -6,7 +6,8 @@
     result = messenger.call_tool("message_send", {"text": "The build is green."})
     result.ok, result.message
 
-A messenger is safe to use from several threads. It remembers no channel and no recipient: the conversation is an argument.
+A messenger is safe to use from several threads. It remembers no channel and no recipient: the conversation is an
+argument.
 """
 
 import logging
@@ -42,7 +43,7 @@ from messaging_core.errors import (
     UnknownTool,
 )
 from messaging_core.flow import Done, Exchange, Step, Stopped, drive
-from messaging_core.message import Conversation, FileFacts, Ids, Message
+from messaging_core.message import Conversation, Ids, Message
 from messaging_core.outcome import Outcome, of_done, of_stopped, refused
 from messaging_core.plan import Given, Plan, plan
 from messaging_core.routing import active
@@ -53,10 +54,13 @@ log = logging.getLogger(__name__)
 
 NOWHERE = Conversation()
 
+_WITHHELD = {"message": "no channel of the section 'channels' is active", "message_send": "no channel is active"}
+
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool call brought: ``ok``, the sentence for the model, and the whole outcome. ``unknown``: there is no such tool."""
+    """What a tool call brought: ``ok``, the sentence for the model, and the whole outcome. ``unknown``: there is no
+    such tool."""
 
     outcome: Outcome
     unknown: bool = False
@@ -80,7 +84,7 @@ class Messenger:
     def __init__(self, settings: Settings, ports: Ports, warnings: tuple[str, ...] = ()) -> None:
         self.settings, self.ports, self.warnings = settings, ports, warnings
         self._lessons = Lessons(ports.clock)
-        self._proposed: dict[str, tuple[Proposal, "_Request"]] = {}
+        self._proposed: dict[str, tuple[Proposal, _Request]] = {}
         self._lock = threading.Lock()
 
     # --- Making one -------------------------------------------------------------------------------------------------
@@ -149,7 +153,10 @@ class Messenger:
 
                 return ToolResult(call(self, arguments))
             case _:
-                why = {"message": "no channel of the section 'channels' is active", "message_send": "no channel is active"}
+                why = {
+                    "message": "no channel of the section 'channels' is active",
+                    "message_send": "no channel is active",
+                }
                 refusal = UnknownTool(str(name), tuple(sorted(known)), why.get(str(name), ""))
                 return ToolResult(refused(str(name), refusal), unknown=True)
 
@@ -168,9 +175,13 @@ class Messenger:
         self, tool: str, message: Result[Message, InvalidArguments], conversation: Conversation | None = None
     ) -> Outcome:
         """Send what was read from a tool's arguments, or record its refusal."""
-        return message.map(partial(self._send, tool, conversation or NOWHERE)).lash(
-            lambda refusal: Success(self._refused(tool, refusal, Message(), new_message_id(self.ports.clock.now())))
-        ).unwrap()
+        return (
+            message.map(partial(self._send, tool, conversation or NOWHERE))
+            .lash(
+                lambda refusal: Success(self._refused(tool, refusal, Message(), new_message_id(self.ports.clock.now())))
+            )
+            .unwrap()
+        )
 
     def plan(self, tool: str, message: Message, conversation: Conversation | None = None) -> Result[Plan, Refusal]:
         """What would be sent, without sending it."""
@@ -208,7 +219,8 @@ class Messenger:
         return self._go(kept[1], self._ids(), approved=proposal)
 
     def probe(self, channel: str | None = None) -> Iterator[tuple[str, str | None]]:
-        """Ask each platform whether it knows us and the default recipient: channel, and what is wrong (None: nothing)."""
+        """Ask each platform whether it knows us and the default recipient: channel, and what is wrong (None:
+        nothing)."""
         for at in self.channels():
             definition = self.ports.registry[at.platform]
             if (channel is None or at.name == channel) and definition.probe is not None:
@@ -276,7 +288,8 @@ class Messenger:
         """A refusal is recorded too: that it was asked for, never what was to be said."""
         channel = planned.channel if planned else message.channel
         recipient = planned.recipient if planned else message.recipient
-        result = replace(scrub(self.ports.secrets, refused(tool, refusal, channel, recipient)), event=event)
+        scrubbed: Outcome = scrub(self.ports.secrets, refused(tool, refusal, channel, recipient))
+        result = replace(scrubbed, event=event)
         self.ports.audit.write(audit.refused(result, self.ports.clock.now(), _kind(message), _file(message)))
         log.info("%s: refused (%s)", channel, type(refusal).__name__)
         return result

@@ -39,7 +39,8 @@ class Look(Protocol):
 
 
 class Edges(Mapping[type, Perform]):
-    """One shell for each kind of request, made when the first request of its kind comes: its library is imported then."""
+    """One shell for each kind of request, made when the first request of its kind comes: its library is imported
+    then."""
 
     def __init__(self, makers: Mapping[type, Callable[[], Perform]]) -> None:
         self._makers = dict(makers)
@@ -126,4 +127,3 @@ def standard(
         clock,
         registry,
     )
-

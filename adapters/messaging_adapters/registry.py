@@ -11,7 +11,8 @@ GROUP = "messaging_core.channels"
 
 
 class Installed(Mapping[str, Channel]):
-    """The library's own channels first; another package cannot take the place of one. Nothing is looked for until it is asked for."""
+    """The library's own channels first; another package cannot take the place of one. Nothing is looked for until it
+    is asked for."""
 
     __hash__ = object.__hash__  # one value, the same for the life of the program
 

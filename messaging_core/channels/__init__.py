@@ -1,4 +1,5 @@
-"""The registry: every channel by its platform's name. A value, passed in; third parties' channels are added by the adapters."""
+"""The registry: every channel by its platform's name. A value, passed in; third parties' channels are added by the
+adapters."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module

@@ -1,7 +1,9 @@
 """What a channel is: one value that says what a platform takes, and the functions that describe requests to it.
 
-A channel's file reads from top to bottom: settings, limits, recipients, requests, the meaning of replies, ``CHANNEL``. The rules
-that hold on several channels (routing, allowlists, rendering, splitting, captions, size checks, retries, wording) are not in it.
+A channel's file reads from top to bottom: settings, limits, recipients, requests, the meaning of replies, ``CHANNEL``.
+The rules
+that hold on several channels (routing, allowlists, rendering, splitting, captions, size checks, retries, wording) are
+not in it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -37,9 +39,11 @@ class Sort(Enum):
     IDS = "ids"
     """One identifier or a list of them; kept as a tuple."""
     LIST = "list"
-    """A list of identifiers, never a single one: of who is permitted, where a forgotten value must not pass. Kept as a tuple."""
+    """A list of identifiers, never a single one: of who is permitted, where a forgotten value must not pass. Kept as a
+    tuple."""
     SECRET = "secret"
-    """A token: trimmed, kept as ``Secret("<channel>.<key>")``. Printable ASCII without blanks, as it goes into headers and URLs."""
+    """A token: trimmed, kept as ``Secret("<channel>.<key>")``. Printable ASCII without blanks, as it goes into headers
+    and URLs."""
     PASSWORD = "password"
     """A secret that may hold blanks and any letters (a mail password): only its ends are trimmed."""
     SECRET_URL = "secret url"
@@ -47,13 +51,16 @@ class Sort(Enum):
     URL = "url"
     """An http(s) base URL; blank ends and a trailing slash are trimmed."""
     HEADERS = "map of header names to values"
-    """A tuple of pairs; every value is kept as ``Secret("<channel>.<key>.<name>")`` but for Content-Type, Accept, User-Agent."""
+    """A tuple of pairs; every value is kept as ``Secret("<channel>.<key>.<name>")`` but for Content-Type, Accept,
+    User-Agent."""
     METHOD = "HTTP method"
     """Upper case on the wire."""
     TEMPLATE = "text with {{content}} in it"
-    """A :class:`messaging_core.wire.template.Template`; a value that the environment put together names its pieces as secrets."""
+    """A :class:`messaging_core.wire.template.Template`; a value that the environment put together names its pieces as
+    secrets."""
     URL_TEMPLATE = "URL, with {{content}} in it where wanted"
-    """A ``Template`` whose literal pieces are all secrets: ``Secret("<channel>.<key>")``, or with ``[0]``, ``[1]`` ... where there are several."""
+    """A ``Template`` whose literal pieces are all secrets: ``Secret("<channel>.<key>")``, or with ``[0]``, ``[1]`` ...
+    where there are several."""
     BOOLEAN = "true or false"
     NUMBER = "whole number"
     SECONDS = "seconds"
@@ -108,7 +115,10 @@ class Rules:
     max_parts: int = key(Sort.NUMBER, "More parts than this go as a file instead.", default=10, least=1, most=100)
     mentions: str = key(Sort.CHOICE, "Whether mentions in a text ring.", default="inert", choices=("inert", "allow"))
     voice_as: str = key(
-        Sort.CHOICE, "What becomes of a voice message where there are none.", default="voice", choices=("voice", "audio")
+        Sort.CHOICE,
+        "What becomes of a voice message where there are none.",
+        default="voice",
+        choices=("voice", "audio"),
     )
     rate_limit: str | None = key(Sort.RATE, 'At most so many messages, as in "20/minute".', default=None)
     when_unanswered: str = key(
@@ -118,7 +128,8 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Configured(Generic[S]):
-    """One configured channel: its name in the file, its platform, its own settings and the common ones. No secret values."""
+    """One configured channel: its name in the file, its platform, its own settings and the common ones. No secret
+    values."""
 
     name: str
     platform: str
@@ -144,7 +155,8 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much fits: every ``Length`` of a text holds at once; ``files`` in bytes by kind (a kind that is not named: ``any_file``)."""
+    """How much fits: every ``Length`` of a text holds at once; ``files`` in bytes by kind (a kind that is not named:
+    ``any_file``)."""
 
     text: tuple[Length, ...] = ()
     caption: tuple[Length, ...] = ()
@@ -185,7 +197,8 @@ class Describe(Protocol):
 
 
 class Probe(Protocol):
-    """Ask the platform who we are and whether the recipient (None: ourselves only) is there; nothing visible happens."""
+    """Ask the platform who we are and whether the recipient (None: ourselves only) is there; nothing visible
+    happens."""
 
     def __call__(self, at: Configured[Any], recipient: Recipient | None, known: Known, /) -> Step: ...
 
@@ -211,13 +224,19 @@ def no_default(own: Any) -> str | None:
 class Channel:
     """A platform, whole: what the settings are, what it takes, and how a send is described.
 
-    ``recipient``: from the text of an argument to the platform's spelling. ``default_recipient``: the text used when none is named, and
-    ``default_key`` the setting it comes from. ``fixed_recipient``: where the platform has but one, and any that is named is refused.
+    ``recipient``: from the text of an argument to the platform's spelling. ``default_recipient``: the text used when
+    none is named, and
+    ``default_key`` the setting it comes from. ``fixed_recipient``: where the platform has but one, and any that is
+    named is refused.
     ``same``: the form in which two spellings of one recipient or sender are equal (case, leading ``@``, punctuation).
-    ``rehearse``: what the platform would answer to a request, so that a whole send can be listed without a network. ``check``: faults that
-    show only when the settings are seen together; it gets the values as loaded, secrets included, and must not repeat one. ``ids_per_chat``: the id of a
-    message means something in its chat only. ``threads_by_reply``: an answer in a conversation replies to its message (mail). ``raw``: texts go
-    out as given, neither rendered nor split. ``cut_raw``: where the tool ``message`` cuts (code points, and the sign that it was cut).
+    ``rehearse``: what the platform would answer to a request, so that a whole send can be listed without a network.
+    ``check``: faults that
+    show only when the settings are seen together; it gets the values as loaded, secrets included, and must not repeat
+    one. ``ids_per_chat``: the id of a
+    message means something in its chat only. ``threads_by_reply``: an answer in a conversation replies to its message
+    (mail). ``raw``: texts go
+    out as given, neither rendered nor split. ``cut_raw``: where the tool ``message`` cuts (code points, and the sign
+    that it was cut).
     """
 
     platform: str

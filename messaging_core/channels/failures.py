@@ -24,8 +24,10 @@ def failure(
 ) -> SendError:
     """The error that ``reply`` is: by the platform's ``code`` where ``table`` has it, else by the HTTP status.
 
-    ``detail``: the platform's own words, cut to 300 characters. ``wait``: seconds, where the body names them; the longer of it and the
-    ``Retry-After`` header counts. ``recipient``: as named by the error where the table says that the recipient is at fault.
+    ``detail``: the platform's own words, cut to 300 characters. ``wait``: seconds, where the body names them; the
+    longer of it and the
+    ``Retry-After`` header counts. ``recipient``: as named by the error where the table says that the recipient is at
+    fault.
     """
     status, reason, detail = reply.status, reply.reason, " ".join(detail.split())[:300]
     waits = [seconds for seconds in (wait, wait_of(reply)) if seconds is not None]

@@ -16,7 +16,17 @@ from messaging_core.flow import Done, Exchange, Part, Receipt, Scope, Step, in_o
 from messaging_core.markup.plain import PLAIN
 from messaging_core.message import Content, Ids, Outgoing, Recipient, TextPart
 from messaging_core.secrecy import Secret, Text, pieces
-from messaging_core.wire.http import JSON_TYPE, HttpReply, HttpRequest, StandardWebhooks, at, read_json, text_at, to_json
+from messaging_core.wire.http import (
+    JSON_TYPE,
+    Body,
+    HttpReply,
+    HttpRequest,
+    StandardWebhooks,
+    at,
+    read_json,
+    text_at,
+    to_json,
+)
 from messaging_core.wire.template import MARK, Place, Template, place_of, read_template
 
 BODILESS = ("GET", "HEAD", "DELETE", "OPTIONS")
@@ -30,7 +40,9 @@ class Settings:
     method: str = key(Sort.METHOD, "The HTTP method.", default="POST")
     headers: tuple[tuple[str, Text], ...] = key(Sort.HEADERS, "Headers of the request.", default=())
     body_template: Template | None = key(
-        Sort.TEMPLATE, "The body; every `{{content}}` is replaced, escaped for JSON, form or text by the Content-Type.", default=None
+        Sort.TEMPLATE,
+        "The body; every `{{content}}` is replaced, escaped for JSON, form or text by the Content-Type.",
+        default=None,
     )
     signing_secret: Secret | None = key(
         Sort.SECRET, "Signs each request by Standard Webhooks: `whsec_` and base64 of 24 to 64 bytes.", default=None
@@ -51,7 +63,9 @@ def check(values: Mapping[str, Any]) -> Iterator[Fault]:
         try:
             json.loads("".join(map(str, pieces(filled))))
         except ValueError as error:
-            yield Fault("body_template", f"not valid JSON once filled in ({error})", "or set another Content-Type header")
+            yield Fault(
+                "body_template", f"not valid JSON once filled in ({error})", "or set another Content-Type header"
+            )
     secret = values.get("signing_secret")
     if secret is not None:
         try:
@@ -74,7 +88,8 @@ def place(at: Configured[Settings], ids: Ids, part: Part, content: Content) -> E
     """One request with the content in the body, the URL, or both."""
     assert isinstance(content, TextPart)
     own, text = at.own, content.text.text
-    headers, body = own.headers, b""
+    headers = own.headers
+    body: Body = b""
     if own.body_template is not None:
         filled = own.body_template.fill(text, place_of(_content_type(headers)))
         body = filled.encode() if isinstance(filled, str) else filled

@@ -1,6 +1,7 @@
 """HTTP requests and replies as values, and how a request is sealed just before it leaves.
 
-A request is final but for ``Secret(name)`` in place of secret values, and at most one :data:`Seal`, a signature over the body and
+A request is final but for ``Secret(name)`` in place of secret values, and at most one :data:`Seal`, a signature over
+the body and
 the time. :func:`on_wire` is the last pure step: the shell runs it at each try, so that a repeat never carries a stale
 signature. A URL that a server named gets no credential.
 """
@@ -27,7 +28,8 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class FileRef:
-    """The bytes of a file, streamed by the shell: it opens once, compares with the facts, and refuses a file that changed."""
+    """The bytes of a file, streamed by the shell: it opens once, compares with the facts, and refuses a file that
+    changed."""
 
     facts: FileFacts
 
@@ -44,14 +46,16 @@ class FormPart:
 
 @dataclass(frozen=True, slots=True)
 class Multipart:
-    """A ``multipart/form-data`` body: parts in order, and the boundary (given, so that equal inputs give equal requests)."""
+    """A ``multipart/form-data`` body: parts in order, and the boundary (given, so that equal inputs give equal
+    requests)."""
 
     parts: tuple[FormPart, ...]
     boundary: str
 
 
 Body: TypeAlias = bytes | tuple[str | Secret, ...] | Multipart | FileRef
-"""Bytes; or text pieces with secrets in their places (sent as UTF-8); or a multipart description; or a file as it is."""
+"""Bytes; or text pieces with secrets in their places (sent as UTF-8); or a multipart description; or a file as it
+is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ Seal: TypeAlias = StandardWebhooks
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One HTTP request. ``query`` is added to what the URL has; a name that the URL has already is left as written there.
+    """One HTTP request. ``query`` is added to what the URL has; a name that the URL has already is left as written
+    there.
 
     ``repeatable``: sending it twice does no harm (by method, or by a key the platform deduplicates on).
     """
@@ -266,5 +271,8 @@ def host_of(url: str) -> str:
 
 def as_planned(request: HttpRequest) -> HttpRequest:
     """The request with its query in the URL, for people and tests to look at."""
-    return replace(request, url=joined(request.url, _with_query("", request.query)), query=()) if request.query else request
-
+    return (
+        replace(request, url=joined(request.url, _with_query("", request.query)), query=())
+        if request.query
+        else request
+    )

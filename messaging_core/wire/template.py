@@ -1,6 +1,7 @@
 """A configured text with a place for the content: ``{"text": "{{content}}"}``.
 
-The content is put in by one pass and escaped for its place, so that content which itself holds ``{{content}}``, quotes or line ends
+The content is put in by one pass and escaped for its place, so that content which itself holds ``{{content}}``, quotes
+or line ends
 stays content.
 """
 

@@ -8,7 +8,8 @@ Stream = Literal["stdout", "stderr"]
 
 @dataclass(frozen=True, slots=True)
 class TerminalRequest:
-    """One write and one flush of ``text`` (ends with a line end) to ``stream``; ``coloured`` instead where colours are shown."""
+    """One write and one flush of ``text`` (ends with a line end) to ``stream``; ``coloured`` instead where colours are
+    shown."""
 
     stream: Stream
     text: str

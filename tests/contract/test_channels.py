@@ -71,7 +71,11 @@ def sends(platform: str) -> list[tuple[str, Step]]:
 
 
 def cases() -> list[Any]:
-    return [pytest.param(name, step, platform, id=f"{platform}-{name}") for platform in PLATFORMS for name, step in sends(platform)]
+    return [
+        pytest.param(name, step, platform, id=f"{platform}-{name}")
+        for platform in PLATFORMS
+        for name, step in sends(platform)
+    ]
 
 
 def steps_of(platform: str, start: Step) -> tuple[list[Exchange], Done]:
@@ -88,7 +92,9 @@ def steps_of(platform: str, start: Step) -> tuple[list[Exchange], Done]:
 
 @pytest.mark.parametrize(("name", "start", "platform"), cases())
 class TestEverySend:
-    def test_it_is_rehearsed_to_its_end_with_a_receipt_for_the_part(self, name: str, start: Step, platform: str) -> None:
+    def test_it_is_rehearsed_to_its_end_with_a_receipt_for_the_part(
+        self, name: str, start: Step, platform: str
+    ) -> None:
         seen, done = steps_of(platform, start)
         assert {receipt.part for receipt in done.delivered} == {at.part for at in seen if at.part}
         assert seen[-1].part is not None, "the last request is the visible one"
@@ -108,7 +114,9 @@ class TestEverySend:
         for at in steps_of(platform, start)[0]:
             assert pickle.loads(pickle.dumps(at)) == at
 
-    def test_every_request_names_its_scope_and_leaves_by_a_known_edge(self, name: str, start: Step, platform: str) -> None:
+    def test_every_request_names_its_scope_and_leaves_by_a_known_edge(
+        self, name: str, start: Step, platform: str
+    ) -> None:
         for at in steps_of(platform, start)[0]:
             assert at.scope.channel == configured(platform)[1].name
             if isinstance(at.request, HttpRequest):
@@ -121,18 +129,48 @@ class TestEverySend:
         assert stopped.at == start
 
 
-HTTP = [platform for platform in PLATFORMS if isinstance(getattr(described(platform, Message(text="x")), "request", None), HttpRequest)]
+HTTP = [
+    platform
+    for platform in PLATFORMS
+    if isinstance(getattr(described(platform, Message(text="x")), "request", None), HttpRequest)
+]
 
 STRANGE = [
     HttpReply(status, "Reason", (("Content-Type", kind),), body)
-    for status in (200, 201, 204, 301, 307, 400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504, 520, 599)
+    for status in (
+        200,
+        201,
+        204,
+        301,
+        307,
+        400,
+        401,
+        403,
+        404,
+        408,
+        409,
+        413,
+        415,
+        421,
+        422,
+        429,
+        500,
+        502,
+        503,
+        504,
+        520,
+        599,
+    )
     for kind, body in (
         ("text/html", b"<html><body>gateway</body></html>"),
         ("application/json", b""),
         ("application/json", b"{"),
         ("application/json", b"null"),
         ("application/json", b"[" * 5000),
-        ("application/json", b'{"error": {"code": {}, "message": []}, "errors": [1], "ok": "yes", "retry_after": "soon", "id": {}}'),
+        (
+            "application/json",
+            b'{"error": {"code": {}, "message": []}, "errors": [1], "ok": "yes", "retry_after": "soon", "id": {}}',
+        ),
     )
 ]
 
@@ -168,8 +206,16 @@ def test_a_refusal_by_status_alone_is_a_failure_of_the_right_kind(platform: str)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["ok", "error", "errors", "id", "result", "code", "messages", "event_id", "ts", "errcode", "parameters"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["ok", "error", "errors", "id", "result", "code", "messages", "event_id", "ts", "errcode", "parameters"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
     max_leaves=10,
 )
 
@@ -222,7 +268,9 @@ def test_every_part_is_within_every_limit_and_nothing_is_lost(platform: str) -> 
         assert f"Paragraph{number}with" in shown
 
 
-@pytest.mark.parametrize("platform", [p for p in PLATFORMS if CHANNELS[p].capabilities.media and CHANNELS[p].limits.any_file])
+@pytest.mark.parametrize(
+    "platform", [p for p in PLATFORMS if CHANNELS[p].capabilities.media and CHANNELS[p].limits.any_file]
+)
 def test_a_file_over_the_limit_is_refused_with_the_limit(platform: str) -> None:
     channel, at = configured(platform)
     route = Route(channel, at, recipient_of(channel, at))
@@ -232,7 +280,25 @@ def test_a_file_over_the_limit_is_refused_with_the_limit(platform: str) -> None:
     assert compose(route, Message(media_path="a.bin"), big) == Failure(TooLarge("The file 'a.bin'", limit + 1, limit))
 
 
-FORGED = ["", " ", "123/../../guilds/1", "0x1F", "12.5", "４２", "42\n", "a\r\nBcc: x@y.test", "x" * 5000, "../..", "?x=1", "#\n", "%2e%2e/%2e%2e", "\x00", "@", "+", "a b"]
+FORGED = [
+    "",
+    " ",
+    "123/../../guilds/1",
+    "0x1F",
+    "12.5",
+    "４２",
+    "42\n",
+    "a\r\nBcc: x@y.test",
+    "x" * 5000,
+    "../..",
+    "?x=1",
+    "#\n",
+    "%2e%2e/%2e%2e",
+    "\x00",
+    "@",
+    "+",
+    "a b",
+]
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -243,7 +309,12 @@ def test_a_forged_recipient_is_refused_or_stays_inside_its_place(platform: str, 
     if not is_successful(result):
         assert result.failure().recipient == text
         return
-    step = channel.describe(at, Outgoing(result.unwrap(), compose(Route(channel, at, result.unwrap()), Message(text="x"), None).unwrap()), IDS, {})
+    step = channel.describe(
+        at,
+        Outgoing(result.unwrap(), compose(Route(channel, at, result.unwrap()), Message(text="x"), None).unwrap()),
+        IDS,
+        {},
+    )
     for seen in steps_of(platform, step.unwrap())[0] if is_successful(step) else ():
         if isinstance(seen.request, HttpRequest):
             url = request_json(seen.request)["url"]
@@ -265,5 +336,7 @@ def test_voice_that_is_not_taken_as_voice_goes_as_audio_and_says_so() -> None:
     for platform in PLATFORMS:
         channel, at = configured(platform)
         if channel.capabilities.voice and "audio/mpeg" not in channel.limits.voice:
-            parts = compose(Route(channel, at, recipient_of(channel, at)), Message(voice_path="s.mp3"), facts("s.mp3", MP3)).unwrap()
+            parts = compose(
+                Route(channel, at, recipient_of(channel, at)), Message(voice_path="s.mp3"), facts("s.mp3", MP3)
+            ).unwrap()
             assert parts[0].notes == ("as audio",)

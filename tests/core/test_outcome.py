@@ -33,7 +33,10 @@ def message(outcome: Outcome) -> tuple[Status, str]:
 
 def test_delivered_says_what_the_ancestor_said() -> None:
     done = Done((Receipt(Part(1, 1), "7", "the webhook"),))
-    assert message(of_done(done, "message", "ops", "webhook", "the webhook", 1)) == (Status.DELIVERED, "Message sent to ops")
+    assert message(of_done(done, "message", "ops", "webhook", "the webhook", 1)) == (
+        Status.DELIVERED,
+        "Message sent to ops",
+    )
 
 
 def test_a_cut_is_said() -> None:
@@ -53,16 +56,40 @@ def test_message_send_names_channel_recipient_parts_and_ids() -> None:
     ("cause", "status", "sentence"),
     [
         (Denied(404, "Not Found"), Status.FAILED, "Failed to send to x: 404 Not Found"),
-        (Denied(404, "Not Found", "10015", "Unknown Webhook"), Status.FAILED, "Failed to send to x: 404 Not Found: 10015 Unknown Webhook"),
+        (
+            Denied(404, "Not Found", "10015", "Unknown Webhook"),
+            Status.FAILED,
+            "Failed to send to x: 404 Not Found: 10015 Unknown Webhook",
+        ),
         (Unavailable(500, "Internal Server Error"), Status.FAILED, "Failed to send to x: 500 Internal Server Error"),
-        (Unavailable(502, "Bad Gateway", may_have_arrived=True), Status.UNCONFIRMED, "Failed to send to x: 502 Bad Gateway; it may have arrived"),
+        (
+            Unavailable(502, "Bad Gateway", may_have_arrived=True),
+            Status.UNCONFIRMED,
+            "Failed to send to x: 502 Bad Gateway; it may have arrived",
+        ),
         (Unreachable(), Status.FAILED, "Failed to send to x: could not connect"),
-        (Unanswered("no answer after 30 s"), Status.UNCONFIRMED, "Delivery to x is unconfirmed: no answer after 30 s; it may have arrived"),
+        (
+            Unanswered("no answer after 30 s"),
+            Status.UNCONFIRMED,
+            "Delivery to x is unconfirmed: no answer after 30 s; it may have arrived",
+        ),
         (RateLimited(429, "Too Many Requests", after=2.0), Status.FAILED, "Failed to send to x: 429 Too Many Requests"),
         (Rejected(200, "OK", "not_in_channel"), Status.FAILED, "Failed to send to x: 200 OK: not_in_channel"),
-        (Malformed(200, "OK", detail="the answer is empty, not JSON"), Status.UNCONFIRMED, "Failed to send to x: 200 OK: the answer is empty, not JSON; it may have arrived"),
-        (Malformed(400, "Bad Request", detail="the answer is an HTML page, not JSON"), Status.FAILED, "Failed to send to x: 400 Bad Request: the answer is an HTML page, not JSON"),
-        (InvalidRecipient("r", "", "chat not found", 400, "Bad Request"), Status.FAILED, "Failed to send to x: 400 Bad Request: chat not found"),
+        (
+            Malformed(200, "OK", detail="the answer is empty, not JSON"),
+            Status.UNCONFIRMED,
+            "Failed to send to x: 200 OK: the answer is empty, not JSON; it may have arrived",
+        ),
+        (
+            Malformed(400, "Bad Request", detail="the answer is an HTML page, not JSON"),
+            Status.FAILED,
+            "Failed to send to x: 400 Bad Request: the answer is an HTML page, not JSON",
+        ),
+        (
+            InvalidRecipient("r", "", "chat not found", 400, "Bad Request"),
+            Status.FAILED,
+            "Failed to send to x: 400 Bad Request: chat not found",
+        ),
     ],
 )
 def test_a_stop_says_no_more_than_is_known(cause: SendError, status: Status, sentence: str) -> None:
@@ -75,7 +102,14 @@ def test_an_unanswered_upload_is_a_failure_with_nothing_visible() -> None:
 
 
 def test_a_stop_in_the_middle_is_partial_and_names_what_is_there() -> None:
-    outcome = of_stopped(stopped(Denied(403, "Forbidden", "", "bot was kicked"), Part(3, 5), "7", "8"), "message_send", "tg", "telegram", "42", 5)
+    outcome = of_stopped(
+        stopped(Denied(403, "Forbidden", "", "bot was kicked"), Part(3, 5), "7", "8"),
+        "message_send",
+        "tg",
+        "telegram",
+        "42",
+        5,
+    )
     assert message(outcome) == (
         Status.PARTIAL,
         "Partly sent to tg (42): 2 of 5 parts arrived (ids 7, 8); stopped at part 3: 403 Forbidden: bot was kicked",
@@ -83,13 +117,25 @@ def test_a_stop_in_the_middle_is_partial_and_names_what_is_there() -> None:
 
 
 def test_an_unconfirmed_part_in_the_middle_is_said_to_be_so() -> None:
-    outcome = of_stopped(stopped(Unanswered("no answer after 2 s"), Part(2, 5), "7"), "message_send", "tg", "telegram", "42", 5)
-    assert outcome.message == "Partly sent to tg (42): 1 of 5 parts arrived (id 7); part 2 is unconfirmed: no answer after 2 s; it may have arrived"
+    outcome = of_stopped(
+        stopped(Unanswered("no answer after 2 s"), Part(2, 5), "7"), "message_send", "tg", "telegram", "42", 5
+    )
+    assert (
+        outcome.message
+        == "Partly sent to tg (42): 1 of 5 parts arrived (id 7); part 2 is unconfirmed: no answer after 2 s; it may have arrived"
+    )
 
 
 def test_refused_recipients_make_it_partial_and_all_of_them_a_failure() -> None:
     lost = (Undelivered("b@x.test", Denied(550, "no such user")),)
-    some = of_done(Done((Receipt(Part(1, 1), "<1@x>", "a@x.test"),), lost), "message_send", "mail", "email", "a@x.test, b@x.test", 1)
+    some = of_done(
+        Done((Receipt(Part(1, 1), "<1@x>", "a@x.test"),), lost),
+        "message_send",
+        "mail",
+        "email",
+        "a@x.test, b@x.test",
+        1,
+    )
     none = of_done(Done((), lost), "message_send", "mail", "email", "b@x.test", 1)
     assert (some.status, none.status) == (Status.PARTIAL, Status.FAILED)
     assert "b@x.test (550 no such user)" in some.message

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from messaging_core.secrecy import MASK, Secret, Secrets, joined, redact, shown
 
 TOKEN = "111111:FAKE-AbC_dEf-123"
-SECRETS = Secrets({"tg.bot_token": TOKEN, "hook.url": "https://hook.test/in/FAKE-hook-part-0001?sig=FAKEsig%3D", "mail.password": "e"})
+SECRETS = Secrets(
+    {"tg.bot_token": TOKEN, "hook.url": "https://hook.test/in/FAKE-hook-part-0001?sig=FAKEsig%3D", "mail.password": "e"}
+)
 NAME = Secret("tg.bot_token")
 
 

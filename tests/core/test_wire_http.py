@@ -64,7 +64,9 @@ def test_the_signature_is_that_of_the_published_vector() -> None:
 
 def test_a_repeat_is_sealed_anew_but_keeps_its_id() -> None:
     secret = Secrets({"w.signing_secret": base64.b64encode(b"k" * 32).decode()})
-    request = HttpRequest("POST", "https://h.test/", body=b"x", seal=StandardWebhooks(Secret("w.signing_secret"), "m.1"))
+    request = HttpRequest(
+        "POST", "https://h.test/", body=b"x", seal=StandardWebhooks(Secret("w.signing_secret"), "m.1")
+    )
     first, later = (dict(on_wire(request, secret, now).headers) for now in (1000.0, 8200.0))
     assert first["webhook-id"] == later["webhook-id"]
     assert first["webhook-signature"] != later["webhook-signature"]
@@ -93,7 +95,8 @@ def test_json_bodies_read_back_as_what_was_described(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("!a:b", "%21a%3Ab"), ("../x", "..%2Fx"), ("..", "%2E%2E"), (".", "%2E"), ("a?b#c", "a%3Fb%23c")]
+    ("text", "expected"),
+    [("!a:b", "%21a%3Ab"), ("../x", "..%2Fx"), ("..", "%2E%2E"), (".", "%2E"), ("a?b#c", "a%3Fb%23c")],
 )
 def test_a_path_segment_cannot_leave_its_place(text: str, expected: str) -> None:
     assert segment(text) == expected
@@ -140,7 +143,10 @@ def test_foreign_json_is_never_indexed_blindly() -> None:
 def test_any_content_stays_content_in_a_json_template(text: str) -> None:
     """It reads back whole, adds no key, and a {{content}} in it is not filled again."""
     clean = text.encode("utf-8", "replace").decode()
-    for template, key in (('{"text": "a {{content}} b", "n": 1}', "a " + clean + " b"), ('{"text": {{content}}, "n": 1}', clean)):
+    for template, key in (
+        ('{"text": "a {{content}} b", "n": 1}', "a " + clean + " b"),
+        ('{"text": {{content}}, "n": 1}', clean),
+    ):
         filled = read_template(template).fill(clean, Place.JSON)
         assert json.loads(str(filled)) == {"text": key, "n": 1}
 
