@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 _CANDIDATE = re.compile(
     r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])"
-    r"(?:[^\s<>`\"*\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*(?!\*))*",
+    r"(?:[^\s<>`|\"*\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*(?!\*))*",
     re.IGNORECASE,
 )
 _LAST = "?!.,:;*_~'\\|"

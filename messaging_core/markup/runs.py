@@ -6,16 +6,17 @@ an invisible U+200B (zero width space) keeps their signs apart. Where a dialect 
 unpaired sign stays as it is.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import zip_longest
 
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.layout import RULE, Look, bold, heading_line, place
 from messaging_core.markup.tree import CODE, Block, Code, Link, Prose, Span
 
 ZERO_WIDTH = "\u200b"
+_BLANKS = "".join(sign for sign in map(chr, range(0x3001)) if sign.isspace()) + ZERO_WIDTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,12 @@ class Hand:
     signs: tuple[tuple[int, str], ...]
     escape: Callable[[str, bool, bool], str]
     code: Callable[[str], str | None]
-    link: Callable[[str, Link, bool], str]
+    link: Callable[[str, Link, bool], str | None]
     block: Callable[[Code], str]
     guarded: str = ""
     words: bool = False
     heading: Callable[[int], str] = lambda _level: ""
+    code_in_links: bool = True
 
 
 class _Kind(Enum):
@@ -87,30 +89,37 @@ def _lines(spans: Sequence[Span]) -> list[list[Span]]:
 
 def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
     tokens: list[_Token] = []
-    for span, following in zip_longest(spans, spans[1:]):
+    for place_, span in enumerate(spans):
         if not span.marks and span.link is None:
             tokens.append((_Kind.LITERAL, span.text))
         else:
-            tokens += _tokens(hand, span, following is None or following.text[0] in _AFTER_ADDRESS, mentions)
+            tokens += _tokens(hand, span, span.link is not None and _ends(spans, place_ + 1), mentions)
     if hand.guarded:
         tokens = _guarded(hand.guarded, tokens)
     out: list[str] = []
     last = _Kind.RAW
     for place_, (kind, text) in enumerate(tokens):
-        if kind is _Kind.LITERAL:
-            if last is _Kind.CLOSE and hand.words and _in_word(text[0]):
-                out.append(ZERO_WIDTH)
-            out.append(hand.escape(text, place_ == 0, mentions))
-        else:
-            if kind is _Kind.OPEN and (last is _Kind.CLOSE or (hand.words and out and _in_word(out[-1][-1]))):
-                out.append(ZERO_WIDTH)
-            if text:
-                out.append(text)
+        if last is _Kind.CLOSE and (kind is _Kind.OPEN or (hand.words and kind is not _Kind.CLOSE and _in_word(text[0]))):
+            out.append(ZERO_WIDTH)
+        elif kind is _Kind.OPEN and hand.words and out and _in_word(out[-1][-1]):
+            out.append(ZERO_WIDTH)
+        if text:
+            out.append(hand.escape(text, place_ == 0, mentions) if kind is _Kind.LITERAL else text)
         last = kind
     return "".join(out)
 
 
-_AFTER_ADDRESS = " \t.,:;!?)\"'"
+_SENTENCE_ENDS = re.compile(r"[.,:;!?)\]\"']*(?:\s|(?P<all>$))")
+
+
+def _ends(spans: Sequence[Span], after: int) -> bool:
+    """True if an address before ``spans[after]`` is seen to end there: white space follows, or what no address ends with."""
+    if after == len(spans):
+        return True
+    if spans[after].marks and not spans[after].text[0].isspace():
+        return False
+    found = _SENTENCE_ENDS.match(spans[after].text)
+    return found is not None and (found["all"] is None or after + 1 == len(spans))
 
 
 def _in_word(sign: str) -> bool:
@@ -118,25 +127,30 @@ def _in_word(sign: str) -> bool:
 
 
 def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
-    """A marked or linked span: white space, signs, what is marked, signs, white space."""
-    core = span.text if span.marks & CODE else span.text.strip()
+    """A marked or linked span: white space, signs, what is marked, signs, white space.
+
+    Signs without an escape at its edges stand outside too: between other signs nobody could tell which is which.
+    """
+    core = span.text
+    if not span.marks & CODE:
+        core = core.strip(_BLANKS + hand.guarded)
+    elif hand.words:
+        core = core.strip(_BLANKS)
     if not core.strip():
         return [(_Kind.LITERAL, span.text)]
     start = span.text.index(core)
-    code = hand.code(core) if span.marks & CODE else None
+    code = hand.code(core) if span.marks & CODE and (span.link is None or hand.code_in_links) else None
     body: _Token = (_Kind.LITERAL, core) if code is None else (_Kind.RAW, code)
     if span.link is not None:
         text = hand.escape(core, False, mentions) if code is None else code
-        body = (
-            _Kind.RAW,
-            hand.link(core if span.link.bare else text, span.link, ends and start + len(core) == len(span.text)),
-        )
-    signs = "".join(sign for mark, sign in hand.signs if span.marks & mark)
+        linked = hand.link(core if span.link.bare else text, span.link, ends and span.text.endswith(core))
+        body = (_Kind.LITERAL, core) if linked is None else (_Kind.RAW, linked)
+    signs = [sign for mark, sign in hand.signs if span.marks & mark]
+    if code is not None and any(sign in code[1:-1] for sign in hand.guarded):
+        signs = []  # one in the code could end the run
     inner = [body]
     if signs or code is not None:
-        # Signs of two characters are mirrored as wholes: **~~x~~**.
-        closing = "".join(sign for mark, sign in reversed(hand.signs) if span.marks & mark)
-        inner = [(_Kind.OPEN, signs), body, (_Kind.CLOSE, closing)]
+        inner = [(_Kind.OPEN, "".join(signs)), body, (_Kind.CLOSE, "".join(reversed(signs)))]
     before, after = span.text[:start], span.text[start + len(core) :]
     return [
         *([(_Kind.LITERAL, before)] if before else []),
@@ -157,7 +171,12 @@ def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
     if not any(kind is _Kind.LITERAL and any(sign in text for sign in signs) for kind, text in tokens):
         return tokens
     meant = {sign for kind, text in tokens if kind is _Kind.OPEN for sign in text}
-    meant |= {text[0] for kind, text in tokens if kind is _Kind.RAW and text[0] in signs}
+    meant |= {sign for kind, text in tokens if kind is _Kind.RAW and text[0] in signs for sign in text if sign in signs}
+    # Nothing may be put right behind an address: it would become part of it. The opening sign is guarded instead.
+    after_address = {
+        place_ + 1 for place_, (kind, _) in enumerate(tokens) if kind is _Kind.RAW and place_ + 1 < len(tokens)
+    }
+    meant |= {tokens[place_][1][0] for place_ in after_address if tokens[place_][0] is _Kind.LITERAL}
     opened: set[str] = set()
     guarded: list[_Token] = []
     previous = ""
@@ -172,7 +191,9 @@ def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
             following = text[index + 1] if index + 1 < len(text) else after
             if sign in signs:
                 closes = _solid(previous) and not following.isalnum()
-                if closes and (sign in opened or sign in meant):
+                fence = sign == previous == "`"
+                beside = index == 0 and place_ in after_address
+                if fence or (closes and not beside and (sign in opened or sign in meant)):
                     out.append(ZERO_WIDTH)
                     previous = ZERO_WIDTH
                 opens = not previous.isalnum() and _solid(following)

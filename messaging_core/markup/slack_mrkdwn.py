@@ -42,7 +42,6 @@ def hides(label: str, url: str) -> bool:
 
 def link(shown: str, target: Link, _ends: bool) -> str:
     url = escape(target.url, False, False).replace("|", "%7C")
-    shown = shown.strip("`") if len(shown) > 2 else shown
     return f"<{url}>" if target.bare and target.url == shown else f"<{url}|{shown}>"
 
 
@@ -55,6 +54,7 @@ _HAND = Hand(
     block=block,
     guarded="*_~`",
     words=True,
+    code_in_links=False,
 )
 
 
