@@ -146,8 +146,7 @@ def to_line(entry: Entry, secrets: Secrets) -> str:
             "code": entry.code,
         }
     kept = {key: _safe(value, secrets, _LENGTHS.get(key, LONGEST_NAME)) for key, value in fields.items()}
-    # JSON leaves DEL as it is, the one control sign among ASCII's printable neighbours.
-    return json.dumps(kept, ensure_ascii=True, separators=(",", ":")).replace("\x7f", "\\u007f") + "\n"
+    return json.dumps(kept, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
 _LENGTHS = {"media": LONGEST_PATH, "voice": LONGEST_PATH}
@@ -252,7 +251,7 @@ def _with(known: Record | None, fields: dict[str, Any]) -> Record:
         _whole(fields, "parts") or 0,
     )
     if fields["phase"] == "begin":
-        return known if known else Record(event, _text(fields, "time"), None)
+        return known or Record(event, _text(fields, "time"), None)
     duration = fields.get("duration")
     return Record(
         event,

@@ -140,9 +140,9 @@ def _is_named(channel: Channel, entries: tuple[str, ...], names: tuple[str, ...]
 
 
 def _domain(name: str) -> str:
-    """``@company.com`` of a mail address; empty for what is none, such as ``@name`` or a Matrix user."""
-    local, at, domain = name.rpartition("@")
-    return f"@{domain.casefold()}" if local and at and "." in domain and ":" not in domain else ""
+    """``@company.com`` of a mail address; empty for what is none, such as ``@name``."""
+    _, at, domain = name.rpartition("@")
+    return f"@{domain.casefold()}" if at and "." in domain else ""
 
 
 def _is_default(channel: Channel, at: Configured[object], recipient: Recipient) -> bool:

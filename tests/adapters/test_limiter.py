@@ -235,6 +235,7 @@ def test_the_longer_of_two_holds_counts() -> None:
     limiter.learn(Hold(STEP.scope, 1.0))
     limiter.admit(STEP, (), NEVER)
     assert clock.slept == [3.0]
+    assert limiter._holds == {}
 
 
 def test_after_a_hold_those_who_waited_do_not_all_come_at_once() -> None:

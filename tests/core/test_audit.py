@@ -181,6 +181,10 @@ def test_an_end_whose_begin_has_been_rotated_away_is_still_a_record() -> None:
     assert (records[0].began, records[0].status) == (None, "delivered")
 
 
+def test_a_second_begin_of_one_event_changes_nothing() -> None:
+    assert read([*LOG, LOG[0]]).records == read(LOG).records
+
+
 @pytest.mark.parametrize(
     ("filters", "found"),
     [

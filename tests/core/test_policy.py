@@ -162,10 +162,27 @@ def test_a_chat_on_the_list_permits_its_threads_and_a_thread_only_itself() -> No
     assert not is_permitted(asked("-100123", allowed_users=(), allowed_recipients=("-100123/7",)))
 
 
+def test_a_thread_is_permitted_under_each_name_of_its_chat() -> None:
+    """Whether the thread was named or comes from the conversation, and whether a name or an id is shown."""
+    from_conversation = replace(
+        asked("-100123", allowed_users=("-100123/7",)), recipient=Recipient("-100123", thread="7")
+    )
+    assert is_permitted(from_conversation)
+    named = replace(asked("x", allowed_users=("#ops",)), recipient=Recipient("C01", "channel", "7", "#ops/7"))
+    assert is_permitted(named)
+    assert not is_permitted(replace(named, recipient=Recipient("C01", "channel", "7", "#dev/7")))
+
+
+def test_a_channel_that_has_but_one_recipient_permits_it() -> None:
+    assert is_permitted(asked("webhook", default=True, allowed_users=()))
+
+
 def test_the_channels_own_default_is_permitted_also_when_it_is_named() -> None:
     assert is_permitted(asked("-100123", own="-100123", default=True, allowed_users=()))
     assert is_permitted(asked("-100123", own="-100123", allowed_users=()))
     assert not is_permitted(asked("-100124", own="-100123", allowed_users=()))
+    someone = Recipient("-100123", "user")
+    assert not is_permitted(replace(asked("x", own="-100123", allowed_users=()), recipient=someone))
 
 
 def test_an_answer_may_go_where_a_permitted_person_wrote() -> None:
@@ -245,6 +262,13 @@ def test_a_proposal_is_bound_to_every_part_and_to_where_it_goes() -> None:
     ]
     assert len({variant.digest for variant in variants}) == len(variants)
     assert all(re.fullmatch("[0-9a-f]{64}", variant.digest) for variant in variants)
+
+
+def test_two_recipients_that_look_the_same_are_not() -> None:
+    looks = [Recipient("1", shown="#ops"), Recipient("2", shown="#ops"), Recipient("1", thread="7", shown="#ops")]
+    routes = [replace(asked("x"), recipient=recipient) for recipient in looks]
+    proposals = [policy.propose("message", at, "text", (PART,), None, Approval(), IDS, "") for at in routes]
+    assert len({one.digest for one in proposals}) == 3
 
 
 def test_a_proposal_is_bound_to_the_files_content_and_not_to_its_times() -> None:
