@@ -25,7 +25,6 @@ from messaging_adapters.http_transport import (
     StaleError,
     Tls,
     Transport,
-    silence,
 )
 from messaging_core.config.settings import Http
 from messaging_core.errors import Invalid, SendError, Unanswered, Unreachable
@@ -63,7 +62,6 @@ class HttpEdge:
         self._tls = Tls(http.ca_file)
         self._pool_size, self._reply_cap = pool_size, reply_cap
         self._transports: dict[int, Transport] = {}
-        silence()
 
     def __call__(self, exchange: Exchange) -> Result[HttpReply, SendError]:
         request: HttpRequest = exchange.request

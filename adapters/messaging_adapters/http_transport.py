@@ -12,7 +12,6 @@ What is different from the stock one, and why:
 
 import http.client
 import io
-import logging
 import os
 import socket
 import ssl
@@ -307,12 +306,3 @@ FAULTS: tuple[type[Exception], ...] = (
     StaleError,
 )
 """What a request that met with the world may raise (TLS errors are OSErrors)."""
-
-
-def silence() -> None:
-    """Keep out of the log the one record of a library that quotes an answer: with the headers it could not parse."""
-    logging.getLogger("urllib3.connection").addFilter(_without_quotes)
-
-
-def _without_quotes(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("Failed to parse headers")

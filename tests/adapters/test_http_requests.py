@@ -16,6 +16,7 @@ from returns.result import Success
 
 from messaging_adapters.files import look
 from messaging_adapters.http_requests import HttpEdge
+from messaging_adapters.logs import keep_clean
 from messaging_core.config.settings import Http
 from messaging_core.errors import Invalid, MediaUnreadable, Unanswered, Unreachable
 from messaging_core.flow import Done, Exchange, Scope
@@ -513,8 +514,9 @@ def test_no_log_record_of_any_library_and_no_error_holds_a_secret(item: Item, ca
     caplog.set_level(logging.DEBUG)
     url = joined("", Secret("t.base"), "/bot", Secret("t.token"), "/sendMessage")
     with Loopback(item) as server:
-        secrets = {"t.token": TOKEN, "t.base": server.url}
-        outcome = edge(secrets=secrets)(
+        secrets = Secrets({"t.token": TOKEN, "t.base": server.url})
+        keep_clean(secrets)
+        outcome = HttpEdge(QUICK, secrets)(
             posted(url, headers=(("X-Key", Secret("t.token") and joined("", Secret("t.token"))),))
         )
     for record in caplog.records:
