@@ -203,8 +203,9 @@ class Gateway:
             await self._serve(client, socket)
         finally:
             self._hub.leave(client)
-            if request.transport is not None:
-                await _emptied(request.transport)
+            if request.transport is not None and request.transport.get_write_buffer_size():
+                # It had its time, and a dead client never takes the rest.
+                request.transport.abort()
         return socket
 
     async def _serve(self, client: Client, socket: web.WebSocketResponse) -> None:
@@ -215,15 +216,15 @@ class Gateway:
             ends: set[asyncio.Future[Any]] = {reading, writing, client.ending}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if client.ending.done() and not reading.done():
-                ending = client.ending.result()
+                ending, end = client.ending.result(), asyncio.get_running_loop().time() + GOODBYE
                 await _stopped(reading)
                 if ending.patient:
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(client.idle.wait(), GOODBYE)
+                        await asyncio.wait_for(client.idle.wait(), GOODBYE / 2)
                 await _stopped(writing)
                 with suppress(TimeoutError, ConnectionError):
-                    message = ending.reason.encode()[:123]
-                    await asyncio.wait_for(socket.close(code=ending.code, message=message, drain=False), GOODBYE)
+                    async with asyncio.timeout_at(end):
+                        await socket.close(code=ending.code, message=ending.reason.encode()[:123], drain=False)
         finally:
             await _stopped(reading)
             await _stopped(writing)
@@ -272,15 +273,6 @@ async def _stopped(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await task
-
-
-async def _emptied(transport: asyncio.Transport) -> None:
-    """Give what was written its time to leave; then cut the connection, with whatever a dead client never took."""
-    end = asyncio.get_running_loop().time() + GOODBYE
-    while transport.get_write_buffer_size() and asyncio.get_running_loop().time() < end:
-        await asyncio.sleep(0.05)
-    if transport.get_write_buffer_size():
-        transport.abort()
 
 
 async def _with_headers(request: web.Request, response: web.StreamResponse) -> None:

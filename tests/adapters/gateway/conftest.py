@@ -27,8 +27,8 @@ def process():
     """Start gateway processes; those that still run are killed after the test."""
     started = []
 
-    def begin(*arguments, **options):
-        started.append(Process(*arguments, **options))
+    def begin(*arguments):
+        started.append(Process(*arguments))
         return started[-1]
 
     yield begin

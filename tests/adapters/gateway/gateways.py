@@ -17,6 +17,7 @@ from websockets.sync.client import connect
 from messaging_adapters.gateway.server import listening
 
 ROOT = Path(__file__).parents[3]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")])}
 
 
 class Gateway:
@@ -107,13 +108,12 @@ def threaded(**options):
 class Process:
     """A gateway in a process of its own, started by the function that the command starts."""
 
-    def __init__(self, *arguments, environment=None):
-        own = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "adapters")]), **(environment or {})}
+    def __init__(self, *arguments):
         self.popen = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("process.py")), *map(str, arguments)],
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | own,
+            env=ENVIRONMENT,
         )
         self.lines = []
 
