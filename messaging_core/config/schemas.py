@@ -100,7 +100,7 @@ MOST_FAULTS = 100
 def load(
     text: str | bytes, format: Format, environment: Mapping[str, str], registry: Registry, where: str = "<config>"
 ) -> Result[Configuration, ConfigErrors]:
-    """The configuration in ``text``. Errors name the file as ``where``; they are sorted by line and repeat no secret."""
+    """The configuration in ``text``. Errors name the file as ``where``, are sorted by line, and repeat no secret."""
     return read_text(text, format, where).bind(lambda document: configure(document, environment, registry, where))
 
 

@@ -59,7 +59,7 @@ def read_yaml(text: str, where: str) -> Result[Document, ConfigErrors]:
         line = text.count("\n", 0, error.position) + 1
         return Failure((*builder.faults, ConfigError(where, line, "", "a control character", "only text belongs here")))
     except yaml.MarkedYAMLError as error:
-        return Failure((*builder.faults, _syntax(error, where)))
+        return Failure((*builder.faults, syntax_fault(error, where)))
     root = builder.root
     if root is None or (isinstance(root, Scalar) and root.nothing):
         root = Section()
@@ -70,7 +70,8 @@ def read_yaml(text: str, where: str) -> Result[Document, ConfigErrors]:
     return Success(Document(root, tuple(builder.faults)))
 
 
-def _syntax(error: yaml.MarkedYAMLError, where: str) -> ConfigError:
+def syntax_fault(error: yaml.MarkedYAMLError, where: str) -> ConfigError:
+    """The parser's complaint without what it quotes of the file."""
     mark = error.problem_mark or error.context_mark
     words = _QUOTED.sub(lambda match: match[1] or "", error.problem or "cannot be read")
     hint = next((hint for sign, hint in HINTS.items() if sign in words), "")
@@ -155,8 +156,7 @@ class _Builder:
         frame = self._stack.pop()
         node: Node
         if frame.mapping:
-            inherited = tuple(entry for key, entry in frame.merged.items() if key not in frame.entries)
-            node = Section((*inherited, *frame.entries.values()), frame.line)
+            node = Section(tuple((frame.merged | frame.entries).values()), frame.line)
         else:
             node = Items(tuple(frame.items), frame.line)
         self._remember(frame.anchor, node, frame.size, frame.height)
@@ -208,7 +208,6 @@ class _Builder:
             if not isinstance(part, Section):
                 self._fault(frame.key_line, "<< takes a section, or a list of sections")
                 continue
-            self._budget.take(len(part.entries), frame.key_line)
             for entry in part.entries:
                 frame.merged.setdefault(entry.key, entry)
 

@@ -4,11 +4,13 @@
 from time import perf_counter
 
 import pytest
+import yaml
 from hypothesis import given, settings, strategies
 from settings_of import REGISTRY, TOKEN, faults_of, read, settings_of, toy, toy_of
 
 from messaging_core.config.document import read_text
 from messaging_core.config.schemas import from_mapping
+from messaging_core.config.yaml_document import syntax_fault
 
 YAML = f"# the team\nchannels:\n  ops:\n    type: toy\n    token: {TOKEN}\n    title: Grüße\n"
 
@@ -65,6 +67,26 @@ def test_explicit_core_tags_are_taken_and_a_quoted_merge_sign_is_a_key():
     assert [key for _, key, _ in faults_of(toy("'<<': {a: 1}"))] == ["channels.ops.…"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: *secretpart",
+        "a: !secretpart!x y",
+        "a: [x\nsecretpart: y",
+        "a: 'secretpart",
+        "%secretpart x\na: 1",
+        "a: @secretpart",
+    ],
+)
+def test_the_words_of_the_parser_are_kept_without_what_they_quote(text):
+    """The slower parser of the library, which is used where the fast one was not built, quotes more."""
+    try:
+        list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except yaml.MarkedYAMLError as error:
+        assert "secretpart" not in str(syntax_fault(error, "f"))
+        assert syntax_fault(error, "f").line in (1, 2)
+
+
 BLOCK = "\n".join(" " * depth + "a:" for depth in range(900))
 ABSURD = {
     "five megabytes of YAML": ("yaml", "a: b\n" * 1_000_000),
@@ -98,6 +120,12 @@ ABSURD = {
     "digits": ("toml", "a = " + "9" * 900_000),
     "quotes": ("toml", 'a = """' + '"" ' * 300_000),
 }  # fmt: skip
+
+
+def test_aliases_do_not_get_around_the_depth():
+    chain = [f"a{i}: &a{i} [{f'*a{i - 1}' if i else ''}]\n" for i in range(64)]
+    assert read("".join(chain[:63])).value_or(None) is not None
+    assert faults_of("".join(chain))[0][2].endswith("nested more than 64 deep, which no configuration is")
 
 
 @pytest.mark.parametrize("name", ABSURD)

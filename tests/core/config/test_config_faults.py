@@ -171,6 +171,12 @@ FILES = {
         "[channels.ops]\ntype = 'cli'\n[channels.ops]\n",
         [(3, "channels.ops", "'ops' is given twice, in lines 1 and 3")],
     ),
+    "an item of a list has its own line": (
+        "toml",
+        TOML + "to = [\n  'a',\n  1_0,\n]\n",
+        [(6, "channels.ops.to[1]", "quote it")],
+    ),
+    "an item of a YAML list": ("yaml", HEAD + "    to:\n    - a\n    - ''\n", [(7, "channels.ops.to[1]", "is empty")]),
     "the same name in two sections": (
         "yaml",
         "channels:\n  cli: {type: cli}\nchannels_config:\n  cli: {stream: stderr}\n",
