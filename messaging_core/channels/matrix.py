@@ -346,15 +346,14 @@ class Remembered:
 
 
 def look(meeting: Meeting) -> Exchange:
-    """Whether the person is in the next of the rooms; where none is left, make one. That makes another if repeated."""
-    if meeting.rooms:
-        path = f"/rooms/{segment(meeting.rooms[0])}/state/m.room.member/{segment(meeting.user)}"
-        return _get(meeting.at, path, Seen(meeting))
-    room = {"is_direct": True, "invite": [meeting.user], "preset": "trusted_private_chat"}
-    own = meeting.at.own
-    url = f"{own.homeserver}/_matrix/client/v3/createRoom"
-    request = json_request("POST", url, room, headers=(bearer(own.access_token),))
-    return Exchange(request, Made(meeting), _scope(meeting.at, meeting.user, "createRoom"))
+    """Whether the person is in the next of the rooms; where none is left, whether there is such a person at all.
+
+    A homeserver makes rooms for people that there are not, and takes messages for them.
+    """
+    if not meeting.rooms:
+        return _get(meeting.at, f"/profile/{segment(meeting.user)}", Exists(meeting))
+    path = f"/rooms/{segment(meeting.rooms[0])}/state/m.room.member/{segment(meeting.user)}"
+    return _get(meeting.at, path, Seen(meeting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +371,25 @@ class Seen:
         if text_at(member, "membership") in ("join", "invite"):
             return _learned(self.meeting.lesson, self.meeting.rooms[0])
         return look(replace(self.meeting, rooms=self.meeting.rooms[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """There is such a person, or their server does not tell (403, 5xx): make a room. A repeat makes another."""
+
+    meeting: Meeting
+
+    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
+        if reply.status == 403 or reply.status >= 500:
+            return Success(self._make())
+        return read(reply, self.meeting.user).map(lambda _: self._make())
+
+    def _make(self) -> Step:
+        at, user = self.meeting.at, self.meeting.user
+        room = {"is_direct": True, "invite": [user], "preset": "trusted_private_chat"}
+        url = f"{at.own.homeserver}/_matrix/client/v3/createRoom"
+        request = json_request("POST", url, room, headers=(bearer(at.own.access_token),))
+        return Exchange(request, Made(self.meeting), _scope(at, user, "createRoom"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,13 +465,20 @@ def read(reply: HttpReply, recipient: str = "") -> Result[Any, SendError]:
     return Failure(
         failure(
             reply,
-            code=text_at(body, "errcode"),
+            code=_code(reply, text_at(body, "errcode")),
             detail=text_at(body, "error"),
             table=CODES,
             wait=None if wait is None else at_least(wait / 1000 if isinstance(wait, int | float) else wait),
             recipient=recipient,
         )
     )
+
+
+def _code(reply: HttpReply, code: str) -> str:
+    """``M_UNKNOWN`` says nothing: with it the status counts (a user that there is not is 404 ``M_UNKNOWN`` in
+    Synapse).
+    """
+    return "M_NOT_FOUND" if code == "M_UNKNOWN" and reply.status == 404 else code
 
 
 def read_text(reply: HttpReply, name: str, recipient: str) -> Result[str, SendError]:

@@ -130,11 +130,6 @@ def test_an_unknown_recipient_is_the_recipient_s_fault(edge, server):
     assert isinstance(stopped.cause, InvalidRecipient)
 
 
-def test_a_wrong_password_and_a_missing_login_are_denied(edge, server):
-    assert isinstance(send(edge, server, to(text("x")), password=Secret("mail.wrong")).failure().cause, Denied)
-    assert isinstance(send(edge, server, to(text("x")), username=None, password=None).failure().cause, Denied)
-
-
 def test_the_probe_logs_in(edge, server):
     at = Configured(
         "mail",
@@ -143,6 +138,11 @@ def test_the_probe_logs_in(edge, server):
     )
     assert CHANNEL.probe is not None
     assert is_successful(drive(edge, CHANNEL.probe(at, None, {})))
+
+
+def test_a_wrong_password_and_a_missing_login_are_denied(edge, server):
+    assert isinstance(send(edge, server, to(text("x")), password=Secret("mail.wrong")).failure().cause, Denied)
+    assert isinstance(send(edge, server, to(text("x")), username=None, password=None).failure().cause, Denied)
 
 
 SENDER = """

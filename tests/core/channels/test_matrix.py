@@ -217,6 +217,7 @@ def test_an_unknown_alias_is_the_recipient_s_fault():
 
 CAROL = "@carol:matrix.test"
 WHO = "GET client/v3/account/whoami"
+PROFILE = "GET client/v3/profile/%40carol%3Amatrix.test"
 DIRECT = "client/v3/user/%40alice%3Amatrix.test/account_data/m.direct"
 
 
@@ -236,12 +237,12 @@ def test_a_person_is_written_to_in_the_latest_room_that_they_are_in():
 
 def test_where_no_room_is_shared_any_more_one_is_made_and_noted_beside_the_others():
     gone = [SAID["member_left"], SAID["not_in_room"]]
-    answers = [SAID["whoami"], SAID["direct"], *gone, SAID["made"], SAID["noted"], SAID["sent"]]
+    answers = [SAID["whoami"], SAID["direct"], *gone, SAID["profile"], SAID["made"], SAID["noted"], SAID["sent"]]
     seen, end = send(start(to=CAROL), answers)
-    assert asked(seen)[4:6] == ["POST client/v3/createRoom", f"PUT {DIRECT}"]
-    assert event(seen[4]) == {"is_direct": True, "invite": [CAROL], "preset": "trusted_private_chat"}
-    assert (seen[4].request.repeatable, seen[5].request.repeatable) == (False, True)
-    assert event(seen[5]) == {
+    assert asked(seen)[4:7] == [PROFILE, "POST client/v3/createRoom", f"PUT {DIRECT}"]
+    assert event(seen[5]) == {"is_direct": True, "invite": [CAROL], "preset": "trusted_private_chat"}
+    assert (seen[5].request.repeatable, seen[6].request.repeatable) == (False, True)
+    assert event(seen[6]) == {
         CAROL: ["!left:matrix.test", "!both:matrix.test", "!sefiuhWgwghwWgh:example.com"],
         "@bob:matrix.test": ["!other:matrix.test"],
     }
@@ -249,13 +250,13 @@ def test_where_no_room_is_shared_any_more_one_is_made_and_noted_beside_the_other
 
 
 def test_an_account_that_never_noted_a_room_gets_its_first():
-    answers = [SAID["whoami"], SAID["no_direct"], SAID["made"], SAID["noted"], SAID["sent"]]
+    answers = [SAID["whoami"], SAID["no_direct"], SAID["profile"], SAID["made"], SAID["noted"], SAID["sent"]]
     seen, _ = send(start(to=CAROL), answers)
-    assert event(seen[3]) == {CAROL: ["!sefiuhWgwghwWgh:example.com"]}
+    assert event(seen[4]) == {CAROL: ["!sefiuhWgwghwWgh:example.com"]}
 
 
 def test_a_room_that_was_made_is_learned_also_where_it_cannot_be_noted():
-    answers = [SAID["whoami"], SAID["no_direct"], SAID["made"], SAID["unavailable"]]
+    answers = [SAID["whoami"], SAID["no_direct"], SAID["profile"], SAID["made"], SAID["unavailable"]]
     _, end = send(start(to=CAROL), answers)
     assert end.failure().learned == (Learned(f"hs.user.{CAROL}", "!sefiuhWgwghwWgh:example.com", 87_400.0),)
 
@@ -268,7 +269,20 @@ def test_a_room_that_is_known_is_used_at_once():
 def test_strange_account_data_is_replaced_and_not_stumbled_over():
     for strange in ([], {CAROL: "!a:b"}, {CAROL: [1, None]}, 7):
         said = type(SAID["direct"])(200, "", (), json.dumps(strange).encode())
-        send(start(to=CAROL), [SAID["whoami"], said, SAID["made"], SAID["noted"], SAID["sent"]])
+        answers = [SAID["whoami"], said, SAID["profile"], SAID["made"], SAID["noted"], SAID["sent"]]
+        assert len(send(start(to=CAROL), answers)[1].unwrap().delivered) == 1
+
+
+def test_a_person_that_there_is_not_gets_no_room():
+    """A homeserver would make one, and take messages for nobody."""
+    _, end = send(start(to=CAROL), [SAID["whoami"], SAID["no_direct"], SAID["no_profile"]])
+    assert end.failure().cause == InvalidRecipient(CAROL, "", "No row found (profiles)", 404, "Not Found")
+
+
+@pytest.mark.parametrize("said", ["not_in_room", "unavailable"])
+def test_where_it_is_not_told_whether_there_is_such_a_person_a_room_is_made(said):
+    answers = [SAID["whoami"], SAID["no_direct"], SAID[said], SAID["made"], SAID["noted"], SAID["sent"]]
+    assert len(send(start(to=CAROL), answers)[1].unwrap().delivered) == 1
 
 
 # --- Replies of the server --------------------------------------------------------------------------------------------
@@ -331,12 +345,13 @@ def test_a_probe_of_a_room_asks_whether_it_is_encrypted_which_only_members_are_t
 def test_a_probe_of_an_alias_looks_at_its_room_and_learns_nothing():
     seen, end = probed("#ops:hs.test", "resolved", "not_encrypted")
     assert (len(seen), end) == (2, Success(Done()))
+    assert isinstance(probed(CAROL, "no_profile")[1].failure().cause, InvalidRecipient)
     assert isinstance(probed("#nope:hs.test", "unknown_alias")[1].failure().cause, InvalidRecipient)
 
 
 def test_a_probe_of_a_person_makes_no_room():
-    seen, _ = probed(CAROL, "member_joined")
-    assert asked(seen) == ["GET client/v3/profile/%40carol%3Amatrix.test"]
+    seen, _ = probed(CAROL, "profile")
+    assert asked(seen) == [PROFILE]
 
 
 @pytest.mark.parametrize("to", [ROOM, f"{ROOM}/$root", "#ops:hs.test", CAROL])
