@@ -1,6 +1,7 @@
 """WebSocket: connect, send what is described, wait for the frame that answers, close."""
 
 import logging
+import re
 import socket
 import ssl
 import time
@@ -31,6 +32,9 @@ LARGEST_FRAME = 4 * 1024 * 1024
 GOODBYE = 2.0
 """Seconds that the closing handshake may take: what was waited for has come by then."""
 
+_PERMITTED = re.compile(r"[\t\x20-\x7e]*")
+UNSENDABLE = Invalid(detail="the request cannot be sent: its URL or a header holds signs that are not permitted there")
+
 _SILENT = logging.Logger("messaging.websocket", logging.CRITICAL)
 """The library logs whole headers at DEBUG, the token among them."""
 
@@ -52,6 +56,10 @@ class WebSocketEdge:
 
     def send(self, request: WebSocketRequest, wire: WireWebSocket) -> Result[WebSocketReply, SendError]:
         """One whole exchange, and what came of it."""
+        if not all(
+            _PERMITTED.fullmatch(text) for text in (wire.url, *(text for pair in wire.headers for text in pair))
+        ):
+            return Failure(UNSENDABLE)
         try:
             connection = self._connected(request, wire)
         except _RefusedError as refused:
@@ -59,9 +67,7 @@ class WebSocketEdge:
         except (OSError, EOFError, InvalidHandshake) as error:
             return Failure(Unreachable(self._why(error)))
         except (ValueError, InvalidURI):
-            return Failure(
-                Invalid(detail="the request cannot be sent: its URL or a header holds signs not permitted there")
-            )
+            return Failure(UNSENDABLE)
         with connection, _deadline(connection, self._http.read_timeout):
             return self._converse(connection, request)
 
