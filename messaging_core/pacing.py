@@ -5,13 +5,10 @@ deduplicates on). Everything here is a decision about values; the waiting is don
 (:mod:`messaging_adapters.limiter` and the Messenger).
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-
-from returns.result import Failure, Result, Success
 
 from messaging_core.channels.channel import By, Configured, Pace
 from messaging_core.config.settings import Settings
@@ -76,6 +73,8 @@ def next_try(stopped: Stopped, attempt: int, elapsed: float, limits: Retry, jitt
     cause = stopped.cause
     if not is_repeatable(stopped, limits.when_unanswered):
         return GiveUp("it may have arrived" if not _is_final(cause) else "repeating it changes nothing")
+    if isinstance(cause, RateLimited) and cause.code == OWN_PACE:
+        return GiveUp("there was no room before the deadline")
     if attempt >= limits.max_attempts:
         return GiveUp(f"tried {attempt} times")
     named = cause.after if isinstance(cause, RateLimited | Unavailable) else None
@@ -177,9 +176,15 @@ def hold_of(step: Exchange, reply: Any) -> Hold | None:
     return None
 
 
+OWN_PACE = "pace"
+"""The code of a ``RateLimited`` that is ours: the request was never made, so no platform said anything."""
+
+
 def hold_after(stopped: Stopped) -> Hold | None:
     """The wait that a refusal named, in the platform's own field, as a hold of the exchange's scope."""
     match stopped.cause:
+        case RateLimited(code=code) if code == OWN_PACE:
+            return None
         case RateLimited(after=after):
             return _held(stopped.at.scope, LEAST_WAIT if after is None else after)
         case Unavailable(after=float(after)):
@@ -243,32 +248,23 @@ def budgets(step: Exchange, pace: Iterable[Pace], rate_limit: str | None = None)
             case _:
                 pass
     if rate_limit is not None and visible:
-        count, per = rate(rate_limit).unwrap()
-        found.append(Budget(("channel", scope.channel), count, per))
+        found.append(Budget(("channel", scope.channel), *rate(rate_limit)))
     return tuple(found)
 
 
-_RATE = re.compile(
-    r"\s*(\d{1,6})\s*(?:/|\bper\b)\s*(\d{1,4})?\s*(second|minute|hour|day)s?\s*", re.ASCII | re.IGNORECASE
-)
-_SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+_PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
-def rate(text: str) -> Result[tuple[int, float], str]:
-    """A ``rate_limit`` as (count, seconds), or what is wrong with it.
+def rate(text: str) -> tuple[int, float]:
+    """A ``rate_limit``, in the form that the settings keep, as count and seconds. Another is a bug (``ValueError``).
 
     >>> rate("20/minute")
-    <Success: (20, 60.0)>
-    >>> rate("5 per 2 seconds")
-    <Success: (5, 2.0)>
+    (20, 60.0)
     """
-    found = _RATE.fullmatch(text)
-    if found is None:
-        return Failure('expected "<count>/<second, minute, hour or day>", as in "20/minute"')
-    count, multiple = int(found[1]), int(found[2] or 1)
-    if count < 1 or multiple < 1:
-        return Failure("expected a count of at least 1")
-    return Success((count, multiple * _SECONDS[found[3].lower()]))
+    count, _, period = text.partition("/")
+    if not count.isdecimal() or period not in _PERIODS:
+        raise ValueError(f'expected a rate_limit such as "20/minute", got {text!r}')
+    return int(count), _PERIODS[period]
 
 
 def earliest(times: Sequence[float], count: int, per: float, start: float) -> float:

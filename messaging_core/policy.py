@@ -81,7 +81,8 @@ def _members(group: str) -> tuple[str, ...]:
 def _on_channel(policy: ToolPolicy, tool: str, channel: str) -> Iterator[_Ruling]:
     for name, place, word in policy.channels:
         if place == channel and name in (tool, "*"):
-            yield word, f"security.tool_policy.channels.{place}" + (f".{name}" if name != "*" else "")
+            of_tool = "" if name == "*" else f"tools.{name}."
+            yield word, f"security.tool_policy.{of_tool}channels.{place}"
 
 
 # --- Recipients -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from types import ModuleType
 from returns.result import Failure, Result, Success
 
 from messaging_adapters.clock import Clock
-from messaging_core.audit import Entry, to_line
+from messaging_core.audit import End, Entry, to_line
 from messaging_core.config.settings import Audit
 from messaging_core.errors import AuditUnavailable
 from messaging_core.secrecy import Secrets
@@ -97,7 +97,8 @@ class AuditLog:
     def write(self, entry: Entry) -> Result[None, AuditUnavailable]:
         """Append ``entry``; on return it is in the file (with ``sync``: on the disk).
 
-        A failure is returned where the log is required; otherwise it is a warning, once.
+        A failure is returned where the log is required, so that nothing is sent without a record; otherwise it is a
+        warning, once. An ``end`` that is lost is a warning in any case: it is too late to refuse.
         """
         if self.path is None:
             return Success(None)
@@ -106,12 +107,10 @@ class AuditLog:
             return Success(None)
         except OSError as error:
             problem = error.strerror or type(error).__name__
-        if self._required:
-            return Failure(AuditUnavailable(str(self.path), problem))
-        if not self._warned:
+        if not self._warned and (not self._required or isinstance(entry, End)):
             self._warned = True
-            log.warning("the audit log %s cannot be written (%s); sends go on without a record", self.path, problem)
-        return Success(None)
+            log.warning("the audit log %s cannot be written (%s): a record is lost", self.path, problem)
+        return Failure(AuditUnavailable(str(self.path), problem)) if self._required else Success(None)
 
     def lines(self) -> Iterator[str]:
         """Every line, the oldest first; a file that is not there has none. Raises ``OSError`` for one without right."""

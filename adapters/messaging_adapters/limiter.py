@@ -27,7 +27,7 @@ from returns.result import Failure, Result, Success
 from messaging_adapters.clock import Clock
 from messaging_core.errors import RateLimited, SendError
 from messaging_core.flow import Exchange, Scope
-from messaging_core.pacing import SLACK, Budget, Hold, Key, earliest
+from messaging_core.pacing import OWN_PACE, SLACK, Budget, Hold, Key, earliest
 
 MOST_KEYS = 10_000
 """Chats remembered before those that are quiet again are forgotten."""
@@ -179,12 +179,10 @@ class Limiter:
 
 
 def _too_slow(wait: float, left: float) -> RateLimited:
-    return RateLimited(
-        detail=f"not sent: the pace of the channel would have it wait {wait:.3g} s, {left:.3g} s were left", after=wait
-    )
+    detail = f"not sent: the pace of the channel would have it wait {wait:.3g} s, {left:.3g} s were left"
+    return RateLimited(code=OWN_PACE, detail=detail, after=wait)
 
 
 def _busy(waited: float) -> RateLimited:
-    return RateLimited(
-        detail=f"not sent: earlier messages to the same chat were still on their way after {waited:.3g} s"
-    )
+    detail = f"not sent: at the pace of earlier messages to the chat, no turn came in {waited:.3g} s"
+    return RateLimited(code=OWN_PACE, detail=detail)

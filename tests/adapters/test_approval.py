@@ -79,7 +79,8 @@ def answered(typed: bytes, timeout: float = 5.0, before: bytes = b"") -> tuple[b
         if typed:
             os.write(person, typed)
         asking.join(10)
-        seen += os.read(person, 10_000) if answers == [None] else b""
+        while answers == [None] and b"not sent." not in seen:
+            seen += os.read(person, 10_000)
         return answers[0], seen.decode()
 
 

@@ -17,7 +17,7 @@ from returns.result import Success
 
 from messaging_adapters.audit_log import AuditLog, audit_log, default_path
 from messaging_adapters.clock import SystemClock
-from messaging_core.audit import Begin, Event, read
+from messaging_core.audit import Begin, End, Event, read
 from messaging_core.config.settings import Audit, AuditFile
 from messaging_core.errors import AuditUnavailable
 from messaging_core.secrecy import Secrets
@@ -112,6 +112,14 @@ def test_otherwise_it_is_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFi
     (tmp_path / "folder").mkdir()
     assert [log.write(entry(id)) for id in "123"] == [Success(None)] * 3
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_an_end_that_is_lost_is_a_warning_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = log_at(tmp_path)
+    assert isinstance(log.write(entry("1")).failure(), AuditUnavailable)
+    assert caplog.records == []
+    assert isinstance(log.write(End(entry("1").event, 0.0, "delivered")).failure(), AuditUnavailable)
+    assert "a record is lost" in caplog.text
 
 
 def test_where_the_disk_is_full_the_half_line_is_taken_back(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from messaging_adapters.limiter import Limiter
 from messaging_adapters.shared_counts import LimitsCounts
 from messaging_core.errors import RateLimited, SendError
 from messaging_core.flow import Done, Exchange, Part, Scope, Step
-from messaging_core.pacing import SLACK, Budget, Hold
+from messaging_core.pacing import OWN_PACE, SLACK, Budget, Hold
 
 NEVER = 1e6
 
@@ -125,7 +125,8 @@ def test_what_would_wait_past_the_deadline_is_refused_at_once_and_says_how_long(
     limiter.admit(STEP, (once,), NEVER)
     refused = limiter.admit(STEP, (once,), 10.0)
     detail = "not sent: the pace of the channel would have it wait 60.1 s, 10 s were left"
-    assert refused == Failure(RateLimited(detail=detail, after=60.1))
+    assert refused == Failure(RateLimited(code=OWN_PACE, detail=detail, after=60.1))
+    assert str(refused.failure()) == detail
     assert clock.slept == []
 
 
@@ -337,7 +338,7 @@ def test_a_turn_that_does_not_come_by_the_deadline_says_so_and_is_passed_on() ->
         thread = threading.Thread(target=send)
         thread.start()
         thread.join(10)
-    assert "still on their way" in str(seen[0].failure())
+    assert "no turn came" in str(seen[0].failure())
     with limiter.turn("chat", soon + 20) as turn:
         assert turn == Success(None)
 

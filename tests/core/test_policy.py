@@ -74,9 +74,9 @@ def test_of_tool_and_channel_the_stricter_one_holds(general: str, here: str, nam
 
 
 def test_a_channels_denial_names_the_channel() -> None:
-    rules = ToolPolicy(channels=(("message", "ops", "deny"),))
-    denied = verdict(rules, "message", "ops")
-    assert denied == PolicyDenied("message", "security.tool_policy.channels.ops.message", "ops")
+    for name, rule in (("message", "tools.message.channels.ops"), ("*", "channels.ops")):
+        denied = verdict(ToolPolicy(channels=((name, "ops", "deny"),)), "message", "ops")
+        assert denied == PolicyDenied("message", f"security.tool_policy.{rule}", "ops")
 
 
 # --- Recipients -------------------------------------------------------------------------------------------------------
