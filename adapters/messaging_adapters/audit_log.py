@@ -12,27 +12,20 @@ import stat
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 
 from returns.result import Failure, Result, Success
 
 from messaging_adapters.clock import Clock
+from messaging_adapters.file_lock import lock
 from messaging_core.audit import End, Entry, to_line
 from messaging_core.config.settings import Audit
 from messaging_core.errors import AuditUnavailable
 from messaging_core.secrecy import Secrets
 
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # a system without such locks: threads are kept apart, processes are not
-    fcntl = None
-
 log = logging.getLogger(__name__)
 
 LONGEST_LOCK_WAIT = 5.0
 """Seconds that a writer waits for others. Each holds the lock for one line; a stopped one must not stop them all."""
-LONGEST_PAUSE = 0.02
 MEGABYTE = 1_000_000
 NAME = "audit.jsonl"
 
@@ -140,7 +133,7 @@ class AuditLog:
         """Whether the line is in. If not, the file was, or is now, an older one: open the name again."""
         file = _open(path)
         try:
-            self._wait_for(file, until)
+            lock(file, self._clock, until)
             size = os.fstat(file).st_size
             if not _is_current(file, path):
                 return False
@@ -152,16 +145,8 @@ class AuditLog:
         finally:
             os.close(file)
 
-    def _wait_for(self, file: int, until: float) -> None:
-        pause = 0.001
-        while not _locked(file):
-            if self._clock.monotonic() >= until:
-                raise OSError(errno.EAGAIN, "another process holds its lock")
-            self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
-
     def _add(self, file: int, line: bytes, size: int) -> None:
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        torn = size > 0 and os.lseek(file, size - 1, os.SEEK_SET) >= 0 and os.read(file, 1) != b"\n"
         whole = b"\n" + line if torn else line
         try:
             if os.write(file, whole) < len(whole):
@@ -195,16 +180,6 @@ def _open(path: Path) -> int:
         os.close(file)
         raise OSError(errno.EINVAL, "it is not an ordinary file")
     return file
-
-
-def _locked(file: int) -> bool:
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return False
 
 
 def _is_current(file: int, path: Path) -> bool:
