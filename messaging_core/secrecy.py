@@ -9,7 +9,7 @@ that came from outside (replies, exceptions). What is sent is never redacted.
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -146,13 +146,13 @@ def redact(secrets: Secrets, foreign: str) -> str:
 
 
 def scrub(secrets: Secrets, value: Any) -> Any:
-    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was
-    told."""
+    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was told."""
     if isinstance(value, str):
         return secrets.redact(value)
     if isinstance(value, tuple):
         return tuple(scrub(secrets, one) for one in value)
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {f.name: scrub(secrets, getattr(value, f.name)) for f in fields(value) if f.init}
-        return replace(value, **changed)
+        before = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        changed = {name: clean for name, old in before.items() if (clean := scrub(secrets, old)) != old}
+        return replace(value, **changed) if changed else value
     return value
