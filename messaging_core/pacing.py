@@ -213,7 +213,7 @@ def _seconds(value: Any) -> float | None:
 # --- How many requests fit --------------------------------------------------------------------------------------------
 
 SLACK = 0.1
-"""Seconds added to every period, since two requests may reach the platform a little closer together than they left."""
+"""Seconds added to every period: where only the departure is known, requests may arrive a little closer together."""
 
 ROUNDING = 1e-6
 """Seconds. ``(moment + per) - moment`` is not always ``per``."""

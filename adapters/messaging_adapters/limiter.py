@@ -3,7 +3,7 @@
 ::
 
     with limiter.turn(("ops", "-100123"), deadline) as turn:     a whole send: nobody else writes to the chat meanwhile
-        limiter.admit(exchange, budgets, deadline)               before each request
+        limiter.paced(exchange, budgets, deadline, perform)      each request
         limiter.learn(hold)                                      what a reply said about later ones
 
 What fits is computed by :mod:`messaging_core.pacing`; here is only the memory of it, the lock and the sleep. A request
@@ -20,13 +20,13 @@ import threading
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from returns.result import Failure, Result, Success
 
 from messaging_adapters.clock import Clock
 from messaging_core.errors import RateLimited, SendError
-from messaging_core.flow import Exchange, Scope
+from messaging_core.flow import Exchange, Perform, Scope
 from messaging_core.pacing import OWN_PACE, SLACK, Budget, Hold, Key, earliest
 
 MOST_KEYS = 10_000
@@ -44,16 +44,21 @@ class SharedCounts(Protocol):
 class _Ticket:
     """One request: the monotonic ``moment`` that it goes or went at, and for how many seconds (``per``) it counts.
 
-    ``not_before``: by word of the shared counts.
+    ``not_before``: by word of the shared counts. ``under_way``: it has no answer yet, so it may reach the platform now;
+    once it is answered, the moment of the answer is the last at which it can have arrived.
     """
 
-    __slots__ = ("gone", "moment", "not_before", "per")
+    __slots__ = ("gone", "moment", "not_before", "per", "under_way")
 
-    def __init__(self, per: float) -> None:
+    def __init__(self, per: float, under_way: bool) -> None:
         self.per = per
+        self.under_way = under_way
         self.moment = 0.0
         self.not_before = 0.0
         self.gone = False
+
+    def counts(self, now: float, per: float) -> bool:
+        return not self.gone or self.under_way or self.moment + per > now
 
 
 class Limiter:
@@ -94,9 +99,27 @@ class Limiter:
 
     # --- Pace -------------------------------------------------------------------------------------------------------
 
+    def paced(
+        self, step: Exchange, budgets: Sequence[Budget], deadline: float, perform: Perform
+    ) -> Result[Any, SendError]:
+        """Perform ``step`` as soon as it may leave. ``RateLimited`` at once where that would be after the deadline."""
+        ticket = _Ticket(max((budget.per for budget in budgets), default=0.0) + SLACK, under_way=True)
+        return self._admitted(ticket, step, budgets, deadline).bind(lambda _: self._performed(ticket, step, perform))
+
     def admit(self, step: Exchange, budgets: Sequence[Budget], deadline: float) -> Result[None, SendError]:
-        """Wait until ``step`` may leave. ``RateLimited`` at once where that would be after the deadline."""
-        ticket = _Ticket(max((budget.per for budget in budgets), default=0.0) + SLACK)
+        """Only wait until ``step`` may leave: for what has no answer, as it counts from when it left."""
+        ticket = _Ticket(max((budget.per for budget in budgets), default=0.0) + SLACK, under_way=False)
+        return self._admitted(ticket, step, budgets, deadline)
+
+    def learn(self, hold: Hold) -> None:
+        """Hold back every request of the scope; of two holds the longer one counts."""
+        until = self._clock.monotonic() + hold.seconds
+        with self._lock:
+            self._holds[hold.scope] = max(until, self._holds.get(hold.scope, until))
+
+    def _admitted(
+        self, ticket: _Ticket, step: Exchange, budgets: Sequence[Budget], deadline: float
+    ) -> Result[None, SendError]:
         try:
             while (wait := self._reserve(ticket, step.scope, budgets)) > 0:
                 if ticket.moment > deadline:
@@ -107,18 +130,20 @@ class Limiter:
             if not ticket.gone:
                 self._forget(ticket, budgets)
 
-    def learn(self, hold: Hold) -> None:
-        """Hold back every request of the scope; of two holds the longer one counts."""
-        until = self._clock.monotonic() + hold.seconds
-        with self._lock:
-            self._holds[hold.scope] = max(until, self._holds.get(hold.scope, until))
+    def _performed(self, ticket: _Ticket, step: Exchange, perform: Perform) -> Result[Any, SendError]:
+        try:
+            return perform(step)
+        finally:
+            with self._lock:
+                ticket.moment, ticket.under_way = self._clock.monotonic(), False
 
     def _reserve(self, ticket: _Ticket, scope: Scope, budgets: Sequence[Budget]) -> float:
         """Give the ticket its moment, again after each sleep: 0.0 where that is now, else the seconds until then."""
         with self._lock:
             now = self._clock.monotonic()
             self._tidy(now, budgets)
-            ticket.moment = self._moment(ticket, max(now, ticket.not_before, self._held_until(scope, now)), budgets)
+            start = max(now, ticket.not_before, self._held_until(scope, now))
+            ticket.moment = self._moment(ticket, now, start, budgets)
             for budget in budgets:
                 line = self._tickets.setdefault(budget.key, [])
                 if ticket not in line:
@@ -133,24 +158,25 @@ class Limiter:
         ticket.gone = wait <= 0
         return wait
 
-    def _moment(self, ticket: _Ticket, start: float, budgets: Sequence[Budget]) -> float:
+    def _moment(self, ticket: _Ticket, now: float, start: float, budgets: Sequence[Budget]) -> float:
         """The first moment that every budget leaves free."""
         moment = start
         while True:
-            free = (earliest(self._times(b.key, ticket), b.count, b.per + SLACK, moment) for b in budgets)
+            free = (earliest(self._times(b.key, ticket, now), b.count, b.per + SLACK, moment) for b in budgets)
             later = max(free, default=moment)
             if later <= moment:
                 return moment
             moment = later
 
-    def _times(self, key: Key, mine: _Ticket) -> list[float]:
+    def _times(self, key: Key, mine: _Ticket, now: float) -> list[float]:
         """The moments that count for ``mine``: of all that went, and of those waiting that came before it.
 
         One that came later and goes earlier (its chat is free, mine is not) has gone by the time that mine comes.
         """
         line = self._tickets.get(key, [])
         before = line.index(mine) if mine in line else len(line)
-        return sorted(one.moment for place, one in enumerate(line) if one is not mine and (one.gone or place < before))
+        counting = (one for place, one in enumerate(line) if one is not mine and (one.gone or place < before))
+        return sorted(now if one.gone and one.under_way else one.moment for one in counting)
 
     def _held_until(self, scope: Scope, now: float) -> float:
         self._holds = {held: until for held, until in self._holds.items() if until > now}
@@ -161,12 +187,10 @@ class Limiter:
         for budget in budgets:
             line = self._tickets.get(budget.key)
             if line is not None:
-                line[:] = [one for one in line if not one.gone or one.moment + budget.per + SLACK > now]
+                line[:] = [one for one in line if one.counts(now, budget.per + SLACK)]
         if len(self._tickets) > self._most_keys:
             counting = (
-                (key, line)
-                for key, line in self._tickets.items()
-                if any(not t.gone or t.moment + t.per > now for t in line)
+                (key, line) for key, line in self._tickets.items() if any(one.counts(now, one.per) for one in line)
             )
             self._tickets = dict(counting)
 

@@ -130,6 +130,43 @@ def test_what_would_wait_past_the_deadline_is_refused_at_once_and_says_how_long(
     assert clock.slept == []
 
 
+def test_a_request_counts_from_its_answer_since_it_may_have_arrived_as_late_as_that() -> None:
+    """The first one opens a connection and takes its time; the next ones come by it and are fast."""
+    clock = Leap()
+    limiter = Limiter(clock)
+    once = Budget(("channel", "ops"), 1, 1.0)
+
+    def slow(step: Exchange) -> Result[object, SendError]:
+        clock.time += 0.7
+        return Success("answer")
+
+    assert limiter.paced(STEP, (once,), NEVER, slow) == Success("answer")
+    limiter.admit(STEP, (once,), NEVER)
+    assert clock.time == pytest.approx(0.7 + 1.0 + SLACK)
+
+
+def test_a_request_that_is_not_answered_yet_may_arrive_now() -> None:
+    clock = Held()
+    limiter = Limiter(clock)
+    once = Budget(("channel", "ops"), 1, 1.0)
+    left, answer = threading.Event(), threading.Event()
+
+    def hanging(step: Exchange) -> Result[object, SendError]:
+        left.set()
+        assert answer.wait(20)
+        raise KeyError
+
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(limiter.paced, STEP, (once,), NEVER, hanging)
+        assert left.wait(10)
+        clock.time = 50.0
+        assert limiter.admit(STEP, (once,), 50.5).failure().after == pytest.approx(1.1)  # type: ignore[union-attr]
+        answer.set()
+        assert isinstance(pending.exception(10), KeyError)
+    clock.time = 60.0
+    assert limiter.admit(STEP, (once,), 60.0) == Success(None)
+
+
 def test_a_refused_request_takes_nobodys_place() -> None:
     clock = Leap()
     limiter = Limiter(clock)
