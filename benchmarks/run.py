@@ -208,7 +208,7 @@ def shown(found: dict[str, object]) -> Iterator[str]:
         yield f"\nsending one after another, {title}"
         for name, cost in sends.items():
             ratio = cost["cpu us"] / post["cpu us"]
-            yield f"  {name:32} {cost['per second']:7.0f}/s {cost['cpu us']:8.0f} us of CPU  {ratio:5.2f} x Session.post"
+            yield f"  {name:32} {cost['per second']:7.0f}/s {cost['cpu us']:7.0f} us of CPU {ratio:6.2f} x Session.post"
         yield f"  CPU of our whole send to Session.post: {ours['cpu us'] / post['cpu us']:.2f} (aim: at most 1)"
         yield f"  CPU of our whole send to bare http.client: {ours['cpu us'] / bare['cpu us']:.2f}"
         faster = ours["per second"] / anew["per second"]
@@ -221,7 +221,7 @@ def shown(found: dict[str, object]) -> Iterator[str]:
     ratio = start["import messaging_core"] / start["import json, dataclasses, marshmallow"]
     yield f"  import messaging_core to that of the three libraries: {ratio:.2f} (aim: under 2)"
     one, many = found["fanning out, ms"].values()  # type: ignore[attr-defined]
-    yield f"\nfan-out over TLS, 20 ms server: {one:.1f} ms for one, {many:.1f} ms for 50: {many / one:.2f} x (aim: under 3)"
+    yield f"\nfan-out, TLS, 20 ms server: {one:.1f} ms for one, {many:.1f} ms for 50: {many / one:.2f} x (aim: under 3)"
 
 
 def main() -> None:

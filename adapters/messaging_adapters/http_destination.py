@@ -94,18 +94,14 @@ class Destinations:
 
     @cached_property
     def _logins(self) -> Mapping[str, str]:
-        """By host, from the netrc file. Its ``default`` is left out: it would be given to hosts that a server names."""
+        """By host, from the netrc file; its ``default`` is for nobody, since servers name hosts too."""
         places = [os.environ["NETRC"]] if "NETRC" in os.environ else ["~/.netrc", "~/_netrc"]
         path = next((file for file in map(Path, map(os.path.expanduser, places)) if file.is_file()), None)
         try:
             hosts = netrc.netrc(str(path)).hosts if path else {}
         except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
             return {}
-        return {
-            host: basic(user or account or "", password or "")
-            for host, (user, account, password) in hosts.items()
-            if host != "default"
-        }
+        return {host: basic(user or account or "", word or "") for host, (user, account, word) in hosts.items()}
 
 
 def basic(user: str, password: str) -> str:

@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -141,17 +142,21 @@ def test_a_pipe_whose_reader_left_may_have_passed_on_the_beginning_of_a_long_tex
         out.close()
 
 
+class Small(io.RawIOBase):
+    """Takes three bytes at a time."""
+
+    got = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self.got += bytes(data[:3])
+        time.sleep(0.0001)
+        return len(data[:3])
+
+
 def test_a_stream_that_takes_a_little_at_a_time_gets_the_whole() -> None:
-    class Small(io.RawIOBase):
-        got = b""
-
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any, /) -> int:
-            self.got += bytes(data[:3])
-            return len(data[:3])
-
     raw = Small()
     out = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)  # type: ignore[type-var]
     assert TerminalEdge(out, None, {})(line("hello wörld\n")) == Success(TerminalReply(12))
@@ -167,18 +172,12 @@ def test_a_full_disk() -> None:
 
 
 def test_threads_do_not_mix_their_lines() -> None:
-    reader, writer = os.pipe()
-    with os.fdopen(writer, "w") as out:
-        edge = TerminalEdge(out, None, {})
-        texts = [f"{name * 3000}\n" for name in "abcd"]
-        got: list[bytes] = []
-        drain = threading.Thread(target=lambda: got.extend(iter(lambda: os.read(reader, 65536), b"")))
-        drain.start()
-        threads = [threading.Thread(target=lambda text=text: [edge(line(text)) for _ in range(20)]) for text in texts]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-    drain.join()
-    os.close(reader)
-    lines = b"".join(got).decode().splitlines(keepends=True)
-    assert len(lines) == 80
+    raw = Small()
+    edge = TerminalEdge(io.TextIOWrapper(raw, write_through=True), None, {})  # type: ignore[type-var]
+    texts = [f"{name * 30}\n" for name in "abcd"]
+    threads = [threading.Thread(target=lambda text=text: [edge(line(text)) for _ in range(10)]) for text in texts]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    lines = raw.got.decode().splitlines(keepends=True)
+    assert len(lines) == 40
     assert set(lines) == set(texts)

@@ -32,6 +32,9 @@ JPEG = (
     + b"\xff\xe1"
     + struct.pack(">H", 6002)
     + b"E" * 6000
+    + b"\xff\xc4"
+    + struct.pack(">H", 30)
+    + b"H" * 28
     + b"\xff\xc0"
     + struct.pack(">HBHHB", 17, 8, 1080, 1920, 3)
     + b"\0" * 20
