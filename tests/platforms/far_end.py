@@ -55,7 +55,7 @@ class File:
 
 @dataclass
 class _Trouble:
-    item: Item
+    item: Item | None
     placed: bool
 
 
@@ -69,8 +69,10 @@ class FarEnd:
         self._troubles: dict[str, deque[_Trouble]] = {}
         self._lock = threading.RLock()
 
-    def script(self, call: str, *items: Item, placed: bool = False) -> None:
-        """The next good requests of ``call`` get these answers; nothing is placed for them (``placed``: it is)."""
+    def script(self, call: str, *items: Item | None, placed: bool = False) -> None:
+        """The next good requests of ``call`` get these answers (None: the ordinary one); nothing is placed for them
+        (``placed``: it is).
+        """
         self._troubles.setdefault(call, deque()).extend(_Trouble(item, placed) for item in items)
 
     def __call__(self, request: Request) -> Item:
@@ -83,6 +85,8 @@ class FarEnd:
                 if not troubles:
                     return place()
                 trouble = troubles.popleft()
+                if trouble.item is None:
+                    return place()
                 if trouble.placed:
                     place()
                 return trouble.item

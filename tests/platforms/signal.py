@@ -279,5 +279,9 @@ def _rpc_no(id: Any, code: int, message: str, data: Any = None) -> Refusal:
     return Refusal(reply(json={"jsonrpc": "2.0", "error": error, "id": id}), f"{code} {message}")
 
 
+def rest_error(error: str) -> Item:
+    return _rest_no(error).item
+
+
 def _rest_no(error: str) -> Refusal:
     return Refusal(reply(400, json={"error": error, "account": ACCOUNT}), f"400 {error}")

@@ -85,7 +85,10 @@ class Slack(FarEnd):
             raise _no("model: the token outside of its header")
         if request.header("Authorization") != f"Bearer {TOKEN}":
             raise _no("invalid_auth" if request.header("Authorization") else "not_authed")
-        described = {**spec("slack")["methods"].get(method, {}).get("parameters", {}), **spec("slack")["newer"].get(method, {})}
+        described = {
+            **spec("slack")["methods"].get(method, {}).get("parameters", {}),
+            **spec("slack")["newer"].get(method, {}),
+        }
         if method not in spec("slack")["methods"] and method not in spec("slack")["newer"]:
             raise _no("unknown_method")
         values = self._values(request)
@@ -316,7 +319,9 @@ def _is(kind: str, value: Any) -> bool:
                     return False
             case _:
                 return True
-    return {"integer": type(value) is int, "boolean": type(value) is bool, "array": isinstance(value, list)}.get(kind, False)
+    return {"integer": type(value) is int, "boolean": type(value) is bool, "array": isinstance(value, list)}.get(
+        kind, False
+    )
 
 
 def _read(text: str) -> None:

@@ -128,7 +128,16 @@ class WhatsApp(FarEnd):
         kind = body.get("type")
         if kind not in SCHEMAS:
             raise _no(400, 131051, "Unsupported message type")
-        known = {"messaging_product", "recipient_type", "to", "recipient", "type", "context", kind, "biz_opaque_callback_data"}
+        known = {
+            "messaging_product",
+            "recipient_type",
+            "to",
+            "recipient",
+            "type",
+            "context",
+            kind,
+            "biz_opaque_callback_data",
+        }
         if set(body) - known:
             raise _no(400, 100, f"(#100) Unexpected key {sorted(set(body) - known)}")
         # A business-scoped user id goes into `recipient`, which the description does not know yet.
@@ -206,7 +215,13 @@ def refusal(status: int, code: int, message: str, **more: Any) -> Item:
 
 
 def _no(status: int, code: int, message: str, details: str = "", **more: Any) -> Refusal:
-    error: dict[str, Any] = {"message": message, "type": "OAuthException", "code": code, "fbtrace_id": "AXsgnV2Cm3", **more}
+    error: dict[str, Any] = {
+        "message": message,
+        "type": "OAuthException",
+        "code": code,
+        "fbtrace_id": "AXsgnV2Cm3",
+        **more,
+    }
     if details:
         error["error_data"] = {"messaging_product": "whatsapp", "details": details}
     return Refusal(reply(status, json={"error": error}), f"{status} {code} {message} {details}")
