@@ -97,12 +97,12 @@ class Messenger:
         """
         if path is None:
             return cls._of(Success(Configuration(Settings(), Secrets())), world)
-        return cls._of(read(Path(path), world.get("environ") or os.environ, _registry(world)), world)
+        return cls._of(read(Path(path), _environ(world), _registry(world)), world)
 
     @classmethod
     def from_config(cls, mapping: Mapping[str, Any], **world: Any) -> "Messenger":
         """By a configuration as the program has it already. Raises ``ConfigurationInvalid`` with every fault."""
-        return cls._of(from_mapping(mapping, world.get("environ") or os.environ, _registry(world)), world)
+        return cls._of(from_mapping(mapping, _environ(world), _registry(world)), world)
 
     @classmethod
     def _of(cls, loaded: Result[Configuration, Any], world: Mapping[str, Any]) -> "Messenger":
@@ -350,6 +350,12 @@ def _scrubbed(ports: Ports, stopped: Stopped) -> Stopped:
     return replace(stopped, cause=scrub(ports.secrets, stopped.cause))
 
 
+def _environ(world: Mapping[str, Any]) -> Mapping[str, str]:
+    """An empty one that was given is empty, and not the process's own."""
+    given: Mapping[str, str] | None = world.get("environ")
+    return os.environ if given is None else given
+
+
 def _registry(world: Mapping[str, Any]) -> Registry:
     return world.get("registry") or INSTALLED
 
@@ -374,7 +380,7 @@ class _Send:
             return self._try(start)
 
     def _try(self, start: Exchange) -> Result[Done, Stopped]:
-        at, attempt = start, 1
+        at, attempt = start, 0
         while True:
             result = drive(self._perform, at)
             self._messenger._lessons.keep(result)
