@@ -96,6 +96,12 @@ def test_a_stop_says_no_more_than_is_known(cause: SendError, status: Status, sen
     assert message(of_stopped(stopped(cause), "message", "x", "p", "r", 1)) == (status, sentence)
 
 
+def test_a_refusal_of_the_recipient_names_the_recipient() -> None:
+    cause = InvalidRecipient("#nosuch", "", "channel_not_found", 200, "OK")
+    outcome = of_stopped(stopped(cause), "message_send", "sl", "slack", "#nosuch", 1)
+    assert outcome.message == "Failed to send to sl (#nosuch): 200 OK: channel_not_found"
+
+
 def test_an_unanswered_upload_is_a_failure_with_nothing_visible() -> None:
     outcome = of_stopped(stopped(Unanswered("no answer after 30 s"), None), "message_send", "x", "p", "r", 1)
     assert message(outcome) == (Status.FAILED, "Failed to send to x: no answer after 30 s; nothing is visible")
