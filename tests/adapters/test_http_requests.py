@@ -229,7 +229,7 @@ def test_a_server_that_answers_before_it_is_asked_is_heard(monkeypatch: pytest.M
         time.sleep(0.1)
 
     monkeypatch.setattr(PlainConnection, "connect", slowly)
-    with Loopback(replace(reply(503), read="nothing", then="close")) as server:
+    with Loopback(replace(reply(503), read="nothing", then="reset")) as server:
         assert edge()(posted(server.url, b"x" * 1_000_000)).unwrap().status == 503
 
 
