@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import stat
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from returns.result import Failure, Result, Success
 from messaging_adapters.files import open_unfollowed
 from messaging_core.errors import MediaUnreadable
 from messaging_core.message import FileFacts
-from messaging_core.wire.http import FileRef, FormPart, Multipart
+from messaging_core.wire.http import FileRef, FormPart, Multipart, Spliced
 
 BLOCK = 64 * 1024
 """Bytes. No time-out is for more than one of them, so that a slow line is not taken for a dead one."""
@@ -70,6 +71,23 @@ class OpenFile:
         return not same(self._facts, os.fstat(self._descriptor))
 
 
+class EncodedFile(OpenFile):
+    """An opened file as base64 on one line, for a document that has the file inside."""
+
+    def __len__(self) -> int:
+        return 4 * -(-super().__len__() // 3)
+
+    def __iter__(self) -> Iterator[bytes]:
+        left = b""
+        for block in super().__iter__():
+            left += block
+            whole = len(left) - len(left) % 3
+            yield b64encode(left[:whole])
+            left = left[whole:]
+        if left:
+            yield b64encode(left)
+
+
 def changed(facts: FileFacts, problem: str) -> MediaUnreadable:
     return MediaUnreadable(facts.name, problem)
 
@@ -85,7 +103,7 @@ def same(facts: FileFacts, found: os.stat_result) -> bool:
     ) == (facts.device, facts.inode, facts.size, facts.mtime_ns, facts.ctime_ns)
 
 
-def open_file(facts: FileFacts) -> Result[OpenFile, MediaUnreadable]:
+def open_file(facts: FileFacts, kind: type[OpenFile] = OpenFile) -> Result[OpenFile, MediaUnreadable]:
     """Open the file that was looked at, unless it is another one now. Never follows a link, never waits on a pipe."""
     try:
         descriptor = open_unfollowed(facts.path)
@@ -94,7 +112,7 @@ def open_file(facts: FileFacts) -> Result[OpenFile, MediaUnreadable]:
     except (OSError, ValueError):
         return Failure(changed(facts, "it changed after it was looked at, and can no longer be opened"))
     if same(facts, os.fstat(descriptor)):
-        return Success(OpenFile(descriptor, facts))
+        return Success(kind(descriptor, facts))
     os.close(descriptor)
     return Failure(changed(facts, "it changed after it was looked at"))
 
@@ -123,12 +141,14 @@ def blocks(piece: bytes | OpenFile) -> Iterator[bytes]:
 
 
 @contextmanager
-def opened(body: bytes | Multipart | FileRef) -> Iterator[Result[Streamed, MediaUnreadable]]:
+def opened(body: bytes | Multipart | FileRef | Spliced) -> Iterator[Result[Streamed, MediaUnreadable]]:
     """The body with its files open for as long as the context lasts, or the first file that is not what it was."""
     with ExitStack() as files:
 
         def one(piece: bytes | FileRef) -> Result[bytes | OpenFile, MediaUnreadable]:
-            return Success(piece) if isinstance(piece, bytes) else open_file(piece.facts).map(kept)
+            if isinstance(piece, bytes):
+                return Success(piece)
+            return open_file(piece.facts, EncodedFile if piece.base64 else OpenFile).map(kept)
 
         def kept(file: OpenFile) -> bytes | OpenFile:
             files.callback(file.close)
@@ -143,8 +163,10 @@ def opened(body: bytes | Multipart | FileRef) -> Iterator[Result[Streamed, Media
 # --- Multipart forms (RFC 7578) ---------------------------------------------------------------------------------------
 
 
-def described(body: bytes | Multipart | FileRef) -> tuple[bytes | FileRef, ...]:
+def described(body: bytes | Multipart | FileRef | Spliced) -> tuple[bytes | FileRef, ...]:
     """What is sent, in order."""
+    if isinstance(body, Spliced):
+        return body.pieces
     if not isinstance(body, Multipart):
         return (body,)
     boundary = body.boundary.encode("ascii")

@@ -15,6 +15,7 @@ MODULES = {
     "discord-webhook": "discord_webhook",
     "email": "email",
     "matrix": "matrix",
+    "signal": "signal",
     "slack": "slack",
     "telegram": "telegram",
     "webhook": "webhook",

@@ -29,9 +29,11 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class FileRef:
     """The bytes of a file, streamed by the shell: it opens once, compares with the facts, and refuses a file that
-    changed."""
+    changed. ``base64``: not as they are but encoded, on one line, for a document that has the file inside.
+    """
 
     facts: FileFacts
+    base64: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,29 @@ class Multipart:
     boundary: str
 
 
-Body: TypeAlias = bytes | tuple[str | Secret, ...] | Multipart | FileRef
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """One document made of pieces, in order: JSON with files inside it, without ever being in memory as a whole."""
+
+    pieces: tuple[bytes | FileRef, ...]
+
+    def shown(self) -> Any:
+        """The document with each file's name and size in its place, as JSON where it is that."""
+        text = "".join(
+            piece.decode("utf-8", "replace")
+            if isinstance(piece, bytes)
+            else json.dumps(f"({piece.facts.name}, {piece.facts.size} bytes)", ensure_ascii=False)[1:-1]
+            for piece in self.pieces
+        )
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+
+
+Body: TypeAlias = bytes | tuple[str | Secret, ...] | Multipart | FileRef | Spliced
 """Bytes; or text pieces with secrets in their places (sent as UTF-8); or a multipart description; or a file as it
-is."""
+is; or a document with files inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,7 @@ class WireRequest:
     method: str
     url: str = field(repr=False)
     headers: Headers = field(repr=False)
-    body: bytes | Multipart | FileRef = field(repr=False)
+    body: bytes | Multipart | FileRef | Spliced = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

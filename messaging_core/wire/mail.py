@@ -11,7 +11,7 @@ import quopri
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from messaging_core.secrecy import Secret
@@ -78,6 +78,23 @@ class MailRequest:
     username: str | None = None
     password: Secret | None = None
     repeatable: bool = False
+
+    def shown(self) -> dict[str, Any]:
+        """For people who look at what would be sent: the content as written here, not as it is encoded."""
+        mail = self.mail or Mail((), "")
+        files = [{"file": one.name, "content_type": one.mime} for one in mail.attachments]
+        return {
+            "method": "MAIL",
+            "url": f"smtp://{self.host}:{self.port}",
+            "headers": dict(mail.headers),
+            "body": {
+                "from": self.sender,
+                "to": list(self.recipients),
+                "text": mail.text,
+                **({"html": mail.html} if mail.html is not None else {}),
+                **({"attachments": files} if files else {}),
+            },
+        }
 
 
 Stage: TypeAlias = Literal["connect", "login", "sender", "recipients", "content", "accepted"]

@@ -122,6 +122,20 @@ def test_equal_inputs_give_equal_requests_without_a_password_in_any_form():
     assert written(exchange.request.mail) == written(first(outgoing()).request.mail)
 
 
+def test_a_request_shows_what_would_be_sent():
+    assert first(outgoing(media(caption="Now"))).request.shown() == {
+        "method": "MAIL",
+        "url": "smtp://smtp.mail.test:465",
+        "headers": dict(mail_of(outgoing(media(caption="Now"))).headers),
+        "body": {
+            "from": "bot@mail.test",
+            "to": ["ops@example.org"],
+            "text": "Now",
+            "attachments": [{"file": "chart.png", "content_type": "image/png"}],
+        },
+    }
+
+
 def test_the_request_is_never_said_to_be_repeatable():
     assert first(outgoing()).request.repeatable is False
 
