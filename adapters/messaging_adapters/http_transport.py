@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import certifi
 import requests
 from requests.adapters import HTTPAdapter
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
@@ -205,7 +205,7 @@ class _WatchedFile(io.RawIOBase):
 
 
 class Tls:
-    """The one TLS context of all connections, made when needed. ``ca_file`` None: the environment's or certifi's."""
+    """The one TLS context of all connections, made when needed; ``ca_file`` None: the environment's, or the usual."""
 
     def __init__(self, ca_file: str | None) -> None:
         self._trusted = ca_file or os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
@@ -215,7 +215,7 @@ class Tls:
     def context(self) -> ssl.SSLContext:
         with self._lock:
             if self._context is None:
-                self._context = _context(self._trusted or certifi.where())
+                self._context = _context(self._trusted or str(DEFAULT_CA_BUNDLE_PATH))
             return self._context
 
 

@@ -12,19 +12,21 @@ One script item answers one request, in the order in which requests come; afterw
 (200 ``{}``). ``Loopback(respond=function)`` instead asks ``function(request)`` for the item. ``Loopback(tls=True)``
 speaks TLS; clients trust it by ``server.ca_file``. Items:
 
-=================================  =================================================================================
-``reply(200, json=..., body=...)``  an answer; Content-Length is added
-``.later(0.2)``                     ... after 0.2 s
-``.drip(every=0.05, size=1)``       ... a byte at a time
-``.claiming(1000)``                 ... with that Content-Length, whatever its body is, and the connection is closed
-``.breaking_off(5)``                ... reset after 5 bytes of the body
-``.closing()``                      ... the connection is closed after it
-``redirect(url, 307)``              an answer that sends elsewhere
-``huge(10**9)``                     an answer with so many bytes
-``raw(b"...", then="close")``       these bytes
-``reset()``, ``close()``, ``hang()``  the request is read, then nothing but this; with ``read="head"`` or
-``read="nothing"`` before that =================================
-=================================================================================
+=================================  ==================================================================
+``reply(200, json=..., body=...)`` an answer; Content-Length is added
+``.later(0.2)``                    ... after 0.2 s
+``.drip(every=0.05, size=1)``      ... a byte at a time
+``.claiming(1000)``                ... with that Content-Length, whatever its body is, then closed
+``.breaking_off(5)``               ... reset after 5 bytes of the body
+``.closing()``                     ... the connection is closed after it
+``.reading_slowly(0.1)``           ... after the request was read a little at a time
+``redirect(url, 307)``             an answer that sends elsewhere
+``huge(10**9)``                    an answer with so many bytes
+``raw(b"...", then="close")``      these bytes
+``reset(), close(), hang()``       nothing but this, after the request was read
+=================================  ==================================================================
+
+``reset(read="nothing")`` does it before a byte is read, ``read="head"`` before the body is.
 
 ``nowhere()`` is a URL that refuses connections. Other servers of the suite may be built on ``Loopback`` with
 ``respond``.
@@ -156,6 +158,7 @@ class Item:
     every: float = 0.0
     size: int = 0
     stop_at: int | None = None
+    reading: float = 0.0
 
     def later(self, seconds: float) -> "Item":
         return replace(self, delay=seconds)
@@ -176,6 +179,10 @@ class Item:
     def unread(self, read: Read = "nothing") -> "Item":
         """Answer before the request is read, and close."""
         return replace(self, read=read, then="close")
+
+    def reading_slowly(self, every: float) -> "Item":
+        """Take 256 KiB of the request at a time, and rest between."""
+        return replace(self, reading=every)
 
     def pieces(self) -> Iterator[bytes]:
         if callable(self.body):
@@ -327,7 +334,7 @@ class Loopback:
             self._open.add(connection)
             buffer = b""
             while not self._over.is_set():
-                if self._peek_read() == "nothing":
+                if self._coming().read == "nothing":
                     item = self._next(None)
                 else:
                     found = self._request(connection, buffer)
@@ -341,9 +348,9 @@ class Loopback:
         with contextlib.suppress(OSError):
             connection.close()
 
-    def _peek_read(self) -> Read:
+    def _coming(self) -> Item:
         with self._lock:
-            return self._script[0].read if self._script else "all"
+            return self._script[0] if self._script else self._default
 
     def _next(self, request: Request | None) -> Item:
         with self._lock:
@@ -359,7 +366,7 @@ class Loopback:
                 return None
             buffer += data
         head, rest = buffer.split(b"\r\n\r\n", 1)
-        if self._peek_read() == "head":
+        if self._coming().read == "head":
             request = Request(head, rest, complete=False)
             self.requests.append(request)
             return request, b"", self._next(request)
@@ -367,6 +374,8 @@ class Loopback:
         assert Request(head).header("Transfer-Encoding") is None, "a chunked request"
         body = bytearray(rest)
         while len(body) < length:
+            if self._coming().reading:
+                time.sleep(self._coming().reading)
             data = connection.recv(262144)
             if not data:
                 self.requests.append(Request(head, bytes(body), complete=False))
