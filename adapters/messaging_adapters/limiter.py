@@ -27,10 +27,10 @@ from returns.result import Failure, Result, Success
 from messaging_adapters.clock import Clock
 from messaging_core.errors import RateLimited, SendError
 from messaging_core.flow import Exchange, Perform, Scope
-from messaging_core.pacing import OWN_PACE, SLACK, Budget, Hold, Key, earliest
+from messaging_core.pacing import OWN_PACE, SLACK, Budget, Hold, earliest
 
-MOST_KEYS = 10_000
-"""Chats remembered before those that are quiet again are forgotten."""
+MOST_BUDGETS = 10_000
+"""Budgets (one a chat) remembered before those that are quiet again are forgotten."""
 
 
 class SharedCounts(Protocol):
@@ -64,13 +64,13 @@ class _Ticket:
 class Limiter:
     """The memory of what was sent when, for several threads. A ``deadline`` is in ``clock.monotonic()`` seconds."""
 
-    def __init__(self, clock: Clock, shared: SharedCounts | None = None, most_keys: int = MOST_KEYS) -> None:
+    def __init__(self, clock: Clock, shared: SharedCounts | None = None, most_budgets: int = MOST_BUDGETS) -> None:
         self._clock = clock
-        self._most_keys = most_keys
+        self._most_budgets = most_budgets
         self._shared = shared
         self._lock = threading.Lock()
         self._lines: dict[Hashable, deque[threading.Event]] = {}
-        self._tickets: dict[Key, list[_Ticket]] = {}
+        self._tickets: dict[Budget, list[_Ticket]] = {}
         self._holds: dict[Scope, float] = {}
 
     # --- Order ------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Limiter:
             start = max(now, ticket.not_before, self._held_until(scope, now))
             ticket.moment = self._moment(ticket, now, start, budgets)
             for budget in budgets:
-                line = self._tickets.setdefault(budget.key, [])
+                line = self._tickets.setdefault(budget, [])
                 if ticket not in line:
                     line.append(ticket)
             if ticket.moment > now:
@@ -162,18 +162,18 @@ class Limiter:
         """The first moment that every budget leaves free."""
         moment = start
         while True:
-            free = (earliest(self._times(b.key, ticket, now), b.count, b.per + SLACK, moment) for b in budgets)
+            free = (earliest(self._times(b, ticket, now), b.count, b.per + SLACK, moment) for b in budgets)
             later = max(free, default=moment)
             if later <= moment:
                 return moment
             moment = later
 
-    def _times(self, key: Key, mine: _Ticket, now: float) -> list[float]:
+    def _times(self, budget: Budget, mine: _Ticket, now: float) -> list[float]:
         """The moments that count for ``mine``: of all that went, and of those waiting that came before it.
 
         One that came later and goes earlier (its chat is free, mine is not) has gone by the time that mine comes.
         """
-        line = self._tickets.get(key, [])
+        line = self._tickets.get(budget, [])
         before = line.index(mine) if mine in line else len(line)
         counting = (one for place, one in enumerate(line) if one is not mine and (one.gone or place < before))
         return sorted(now if one.gone and one.under_way else one.moment for one in counting)
@@ -185,10 +185,10 @@ class Limiter:
     def _tidy(self, now: float, budgets: Sequence[Budget]) -> None:
         """Forget what no budget counts any more."""
         for budget in budgets:
-            line = self._tickets.get(budget.key)
+            line = self._tickets.get(budget)
             if line is not None:
                 line[:] = [one for one in line if one.counts(now, budget.per + SLACK)]
-        if len(self._tickets) > self._most_keys:
+        if len(self._tickets) > self._most_budgets:
             counting = (
                 (key, line) for key, line in self._tickets.items() if any(one.counts(now, one.per) for one in line)
             )
@@ -197,7 +197,7 @@ class Limiter:
     def _forget(self, ticket: _Ticket, budgets: Sequence[Budget]) -> None:
         with self._lock:
             for budget in budgets:
-                line = self._tickets.get(budget.key, [])
+                line = self._tickets.get(budget, [])
                 if ticket in line:
                     line.remove(ticket)
 

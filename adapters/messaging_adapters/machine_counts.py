@@ -23,7 +23,7 @@ LONGEST_LOCK_WAIT = 1.0
 """Seconds; then the counts are passed over, since a stopped process must not stop all others."""
 
 Counts: TypeAlias = dict[str, list[float]]
-"""Key -> the period in seconds, then the moments that count."""
+"""Budget -> its period in seconds, then the moments that count."""
 
 
 class MachineCounts:
@@ -41,7 +41,7 @@ class MachineCounts:
             return 0.0
         try:
             with self._locked() as file:
-                return self._take(file, {json.dumps([self._namespace, *one.key]): one for one in budgets})
+                return self._take(file, {self._name(one): one for one in budgets})
         except OSError as error:
             if not self._warned:
                 self._warned = True
@@ -63,6 +63,9 @@ class MachineCounts:
             counts[key] = [budget.per, *counts.get(key, [0.0])[1:], now]
         _write(file, counts)
         return 0.0
+
+    def _name(self, budget: Budget) -> str:
+        return json.dumps([self._namespace, *budget.key, budget.count, budget.per])
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

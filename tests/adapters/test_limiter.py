@@ -189,6 +189,16 @@ def test_every_budget_has_to_have_room() -> None:
     assert times == [0.0, 1.1, 10.1, 11.2]
 
 
+def test_two_paces_of_one_credential_both_hold() -> None:
+    """As on Discord: so many in two seconds, and so many in a minute."""
+    clock = Leap()
+    limiter = Limiter(clock)
+    key = ("credential", "ops")
+    for _ in range(10):
+        limiter.admit(STEP, (Budget(key, 3, 2.0), Budget(key, 9, 60.0)), NEVER)
+    assert clock.time == pytest.approx(60.0 + SLACK)
+
+
 def test_thirty_parallel_sends_keep_to_five_in_two_seconds_without_a_refusal() -> None:
     clock = Together(30)
     limiter = Limiter(clock)
@@ -441,7 +451,7 @@ def test_a_storage_that_fails_is_passed_over_with_a_warning_without_its_address(
 
 def test_quiet_chats_are_forgotten() -> None:
     clock = Leap()
-    limiter = Limiter(clock, most_keys=10)
+    limiter = Limiter(clock, most_budgets=10)
     for number in range(100):
         limiter.admit(STEP, (Budget(("chat", str(number)), 1, 1.0),), NEVER)
         clock.time += 2.0

@@ -51,6 +51,19 @@ def test_a_request_that_one_budget_refuses_takes_no_place_in_another(tmp_path: P
     assert counts.take(()) == 0.0
 
 
+def test_two_paces_of_one_credential_both_hold(tmp_path: Path) -> None:
+    clock = Set()
+    counts = MachineCounts(tmp_path / "counts", clock)
+    key = ("credential", "ops")
+    both = (Budget(key, 1, 2.0), Budget(key, 2, 60.0))
+    assert counts.take(both) == 0.0
+    assert counts.take(both) == pytest.approx(2.0 + SLACK)
+    clock.time += 3
+    assert counts.take(both) == 0.0
+    clock.time += 3
+    assert counts.take(both) == pytest.approx(54.0 + SLACK)
+
+
 def test_channels_of_one_name_in_two_configurations_do_not_count_for_each_other(tmp_path: Path) -> None:
     clock = Set()
     for place in ("a.yaml", "b.yaml"):
