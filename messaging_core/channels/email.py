@@ -288,7 +288,8 @@ def _failure(stage: Stage, said: Said, recipient: str = "") -> SendError:
     if said.code < 500:
         hasty = topic.startswith("7.") or topic in ("4.5", "5.3")
         return RateLimited(said.code, "", code, text) if hasty else Unavailable(said.code, "", code, text)
-    policy = Denied if stage == "login" or (topic.startswith("7.") and stage != "content") else None
+    on_policy = stage == "login" or "relay" in text.lower() or (topic.startswith("7.") and stage != "content")
+    policy = Denied if on_policy else None
     other = Invalid if said.code <= 504 else Rejected
     kind = CODES.get(f"{stage} {topic}") or policy or CODES.get(f"{stage} {said.code}") or other
     if kind is InvalidRecipient:

@@ -2,10 +2,12 @@
 
 import email
 import email.policy
+import json
 import pickle
 import re
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -429,6 +431,19 @@ def test_some_refused_recipients_are_told_one_by_one():
 def test_where_all_are_refused_one_that_may_be_taken_later_counts():
     reply = MailReply("recipients", NO, (("a@x.example", NO), ("b@x.example", Said(450, "4.2.0 Greylisted"))))
     assert outcome(reply, "a@x.example", "b@x.example") == Failure(Unavailable(450, "", "4.2.0", "Greylisted"))
+
+
+KEPT = sorted((Path(__file__).parents[2] / "replies" / "email").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_what_real_servers_said_is_what_it_means(path):
+    kept = json.loads(path.read_bytes())
+    said = Said(kept["code"], kept["text"])
+    refused = (("a@x.example", said),) if kept["stage"] == "recipients" else ()
+    cause = outcome(MailReply(kept["stage"], said, refused), "a@x.example").failure()
+    assert type(cause).__name__ == kept["means"]
+    assert cause.status == kept["code"]
 
 
 @pytest.mark.parametrize(
