@@ -18,6 +18,7 @@ from messaging_core.gateway.targets import is_loopback
 from messaging_core.wire.http import JSON_TYPE
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+_TOKEN = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,9 @@ class Caller:
 
 
 def may_start(host: str, token: str) -> Result[None, str]:
-    """Whether a gateway may listen on ``host``: only loopback without a token."""
+    """Whether a gateway may listen on ``host``: only loopback without a token, and with one that a header can carry."""
+    if token and not _TOKEN.fullmatch(token):
+        return Failure("'gateway.token' may hold printable ASCII characters only, and no blanks")
     if token or is_loopback(host):
         return Success(None)
     return Failure(
