@@ -387,10 +387,11 @@ def test_a_server_that_takes_nothing_more() -> None:
     assert failure(outcome) == Unanswered("the server took nothing more for 0.3 s while the request was sent")
 
 
+@pytest.mark.slow
 def test_a_slow_line_is_not_taken_for_a_dead_one() -> None:
     """The time-out for sending is for each block that is taken, not for the whole."""
     with Loopback(reply().reading_slowly(0.02)) as server:
-        assert is_successful(edge()(posted(server.url, b"x" * 30_000_000)))
+        assert is_successful(edge(replace(QUICK, read_timeout=1.5))(posted(server.url, b"x" * 40_000_000)))
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------
