@@ -29,6 +29,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from messaging_adapters.http_destination import Destination
+from messaging_adapters.watched import WatchedFile
 
 
 class StaleError(Exception):
@@ -178,27 +179,7 @@ class _Watched:
     until: float
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_WatchedFile(self.sock, self.monotonic, self.until))
-
-
-class _WatchedFile(io.RawIOBase):
-    def __init__(self, sock: socket.socket, monotonic: Callable[[], float], until: float) -> None:
-        self._sock, self._monotonic, self._until = sock, monotonic, until
-        self._file = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int | None:
-        left = self._until - self._monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
-        return self._file.readinto(buffer)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+        return io.BufferedReader(WatchedFile(self.sock, self.monotonic, self.until))
 
 
 # --- The adapter ------------------------------------------------------------------------------------------------------

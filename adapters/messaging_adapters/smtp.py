@@ -7,6 +7,7 @@ final dot was not sent has not arrived (RFC 5321, 4.2.5): up to there everything
 """
 
 import base64
+import io
 import smtplib
 import socket
 import ssl
@@ -22,6 +23,7 @@ from returns.result import Failure, Result, Success
 
 from messaging_adapters.clock import Clock, SystemClock
 from messaging_adapters.http_body import FileChangedError, OpenFile, open_file
+from messaging_adapters.watched import WatchedFile
 from messaging_core.config.settings import Http
 from messaging_core.errors import Denied, Invalid, SendError, Unanswered, Unreachable
 from messaging_core.flow import Exchange
@@ -42,6 +44,9 @@ from messaging_core.wire.mail import (
 
 IDLE = 30.0
 """Seconds for which an unused connection is kept; servers end them after a few minutes at most."""
+
+LONGEST_REPLY = 64 * 1024
+"""Bytes of all lines of one reply; a line has no more than 512 (RFC 5321, 4.5.3.1.5)."""
 
 
 class SmtpEdge:
@@ -104,7 +109,7 @@ class SmtpEdge:
             session.abandon()
 
     def _connected(self, request: MailRequest) -> "_Session":
-        session = _Session(self._http.read_timeout)
+        session = _Session(self._http.read_timeout, self._clock.monotonic)
         try:
             session.connect(request, self._http.connect_timeout, self._context)
             if request.password is not None:
@@ -167,12 +172,35 @@ def _stop(error: SendError, cause: BaseException | None = None) -> NoReturn:
     raise _Stopped(error) from cause
 
 
+class _Smtp(smtplib.SMTP):
+    """Each reply has to be there whole within the time-out, and short: ``smtplib`` would wait so long for each piece of
+    it, and keep whatever comes."""
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
+        super().__init__(timeout=seconds, local_hostname="localhost")
+        self._seconds, self._monotonic = seconds, monotonic
+
+    def getreply(self) -> tuple[int, bytes]:
+        sock = self.sock
+        if sock is None:
+            raise smtplib.SMTPServerDisconnected("closed before")
+        watched = WatchedFile(sock, self._monotonic, self._monotonic() + self._seconds, LONGEST_REPLY)
+        with io.BufferedReader(watched) as self.file:
+            try:
+                return super().getreply()
+            finally:
+                # What came behind the reply answers no question of ours: nobody is to take it for the next answer.
+                self.file = None
+                if self.sock is not None:
+                    sock.settimeout(self._seconds)
+
+
 class _Session:
     """One connection, from the greeting on."""
 
-    def __init__(self, read_timeout: float) -> None:
+    def __init__(self, read_timeout: float, monotonic: Callable[[], float]) -> None:
         self._timeout = read_timeout
-        self._smtp = smtplib.SMTP(timeout=read_timeout, local_hostname="localhost")
+        self._smtp = _Smtp(read_timeout, monotonic)
         self._smtp.command_encoding = "utf-8"
 
     # --- Getting in -----------------------------------------------------------------------------------------------
