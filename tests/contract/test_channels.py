@@ -52,7 +52,12 @@ def described(platform: str, message: Message, file: FileFacts | None = None) ->
     return channel.describe(at, Outgoing(route.recipient, parts, reply_to=reply), IDS, {}).unwrap()
 
 
-REPLIES_TO = {"signal": "1712345678901:+15550004444", "slack": "1712345678.123456", "email": "<parent@example.test>"}
+REPLIES_TO = {
+    "signal": "1712345678901:+15550004444",
+    "slack": "1712345678.123456",
+    "email": "<parent@example.test>",
+    "matrix": "$parent",
+}
 
 
 def sends(platform: str) -> list[tuple[str, Step]]:
@@ -259,12 +264,12 @@ def test_probing_is_rehearsed_to_its_end_and_shows_nothing(platform: str) -> Non
 @pytest.mark.parametrize("platform", [p for p in PLATFORMS if CHANNELS[p].limits.text])
 def test_every_part_is_within_every_limit_and_nothing_is_lost(platform: str) -> None:
     channel, at = configured(platform)
-    text = "\n\n".join(f"Paragraph {number} with **bold words** and `code`. " + "word " * 80 for number in range(60))
+    text = "\n\n".join(f"Paragraph {number} with **bold words** and `code`. " + "word " * 80 for number in range(250))
     parts = split(parse(text), channel.dialect, channel.limits.text)
     assert len(parts) > 1
     assert all(limit.holds(part) for part in parts for limit in channel.limits.text)
     shown = "".join("".join(part.visible.split()) for part in parts)
-    for number in range(60):
+    for number in range(250):
         assert f"Paragraph{number}with" in shown
 
 
