@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_plus
 
 from tests.adapters.loopback import Item, Request, reply
 from tests.platforms.far_end import FarEnd, File, Refusal, json_of, schema_faults, spec
@@ -85,13 +85,13 @@ class Signal(FarEnd):
             return "getUserStatus", lambda: _result(id, known)
         if method == "listGroups":
             return "listGroups", lambda: _result(id, [{"id": one, "isMember": True} for one in self.groups])
-        return str(method), lambda: _result(id, {"version": "0.14.6"} if method == "version" else [])
+        return str(method), lambda: _result(id, {"version": "0.14.6"} if method == "version" else [{"number": ACCOUNT}])
 
     def _send(self, id: Any, params: dict[str, Any]) -> Callable[[], Item]:
         text = params.get("message", "")
         files = []
         for uri in params.get("attachments", ()):
-            file = _data_uri(uri)
+            file = _data_uri(uri, unquote_plus)
             if file is None:
                 raise _rpc_no(id, -1, f"model: not a data URI: {uri[:60]}")
             files.append(file)
@@ -188,7 +188,7 @@ class Signal(FarEnd):
     def _rest_send(self, body: dict[str, Any]) -> Callable[[], Item]:
         if body["number"] != ACCOUNT:
             raise _rest_no("Specified account does not exist")
-        files = [_data_uri(one) for one in body.get("base64_attachments", ())]
+        files = [_data_uri(one, str) for one in body.get("base64_attachments", ())]
         if None in files:
             raise _rest_no("model: an attachment that loses its name")
         if not body["message"] and not files:
@@ -255,15 +255,16 @@ def _is(kind: str, value: Any) -> bool:
     }[kind]
 
 
-def _data_uri(uri: str) -> File | None:
-    """``data:<type>;filename=<name>;base64,<data>``; the name may be percent-encoded."""
-    found = re.fullmatch(r"data:([a-z]+/[^;,]+)((?:;[a-z]+=[^;,]*)*);base64,([A-Za-z0-9+/]+=*)", uri)
+def _data_uri(uri: str, name: Callable[[str], str]) -> File | None:
+    """``data:<type>;filename=<name>;base64,<data>``. ``name``: how the name is read.
+
+    signal-cli decodes it as a query is decoded (lib/.../util/DataURI.java); the REST service takes it as it stands, up
+    to a semicolon, for the name of a temporary file (src/client/attachment.go).
+    """
+    found = re.fullmatch(r"data:([a-z]+/[^;,]+);filename=([^;/]+);base64,([A-Za-z0-9+/]+=*)", uri)
     if found is None:
         return None
-    names = re.findall(r";filename=([^;,]*)", found[2])
-    if len(names) != 1:
-        return None
-    return File(unquote_to_bytes(names[0]).decode(), found[1], base64.b64decode(found[3], validate=True))
+    return File(name(found[2]), found[1], base64.b64decode(found[3], validate=True))
 
 
 def _result(id: Any, result: Any) -> Item:
