@@ -11,6 +11,7 @@ from messaging_core.errors import (
     Denied,
     Invalid,
     InvalidRecipient,
+    Malformed,
     RateLimited,
     SendError,
     Unavailable,
@@ -71,7 +72,14 @@ def read(reply: HttpReply, recipient: str = "") -> Result[Any, SendError]:
         return Success(None)
     if not 200 <= reply.status < 300:
         return Failure(failure_of(reply, recipient))
-    return read_json(reply)
+    return read_json(reply).bind(lambda body: _object(reply, body))
+
+
+def _object(reply: HttpReply, body: Any) -> Result[Any, Malformed]:
+    """Every good answer with a body is an object; one without an ``id`` is taken too."""
+    if isinstance(body, dict):
+        return Success(body)
+    return Failure(Malformed(reply.status, reply.reason, detail="the answer is no JSON object"))
 
 
 def failure_of(reply: HttpReply, recipient: str = "") -> SendError:
