@@ -264,8 +264,14 @@ def audit_command(arguments: argparse.Namespace) -> int:
 
 def gateway_command(arguments: argparse.Namespace) -> int:
     from messaging_adapters.gateway import run
+    from messaging_core.tools import read_message_send
 
-    return run(_messenger(arguments), arguments.host, arguments.port)
+    with _messenger(arguments) as messenger:
+
+        def deliver(values: Any, /) -> dict[str, Any]:
+            return messenger.send_read("message_send", read_message_send(values)).as_dict()
+
+        return run(messenger.settings, messenger.ports.secrets, arguments.host, arguments.port, deliver)
 
 
 # --- What is printed --------------------------------------------------------------------------------------------------

@@ -10,47 +10,36 @@ A messenger is safe to use from several threads. It remembers no channel and no 
 argument.
 """
 
-import logging
 import os
-import random
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from returns.pipeline import is_successful
-from returns.result import Failure, Result, Success
+from returns.result import Result, Success
 
 from messaging_adapters.clock import new_message_id
 from messaging_adapters.configuration import ConfigurationInvalid, read
 from messaging_adapters.learned import Lessons
+from messaging_adapters.permission import Permission
 from messaging_adapters.ports import Ports, standard
 from messaging_adapters.registry import INSTALLED
+from messaging_adapters.sending import Line, Sender
 from messaging_core import audit, pacing, policy, tools
 from messaging_core.channels import Registry
 from messaging_core.channels.channel import Configured
 from messaging_core.config.schemas import from_mapping
 from messaging_core.config.settings import Configuration, Settings
-from messaging_core.errors import (
-    ApprovalRequired,
-    InvalidArguments,
-    Proposal,
-    Refusal,
-    SendError,
-    UnknownTool,
-)
-from messaging_core.flow import Done, Exchange, Step, Stopped, drive
+from messaging_core.errors import InvalidArguments, Proposal, Refusal, UnknownTool
 from messaging_core.message import Conversation, Ids, Message
-from messaging_core.outcome import Outcome, of_done, of_stopped, refused
+from messaging_core.outcome import Outcome, refused
 from messaging_core.plan import Given, Plan, plan
 from messaging_core.routing import active
-from messaging_core.secrecy import Secrets, scrub
+from messaging_core.secrecy import Secrets
 from messaging_core.tools import Shape, Tool
-
-log = logging.getLogger(__name__)
 
 NOWHERE = Conversation()
 
@@ -84,8 +73,8 @@ class Messenger:
     def __init__(self, settings: Settings, ports: Ports, warnings: tuple[str, ...] = ()) -> None:
         self.settings, self.ports, self.warnings = settings, ports, warnings
         self._lessons = Lessons(ports.clock)
-        self._proposed: dict[str, tuple[Proposal, _Request]] = {}
-        self._lock = threading.Lock()
+        self._sender = Sender(ports, self._lessons)
+        self._permission = Permission(ports, settings.security.approval.timeout_secs)
 
     # --- Making one -------------------------------------------------------------------------------------------------
 
@@ -149,9 +138,10 @@ class Messenger:
             case "message" if name in known or not self.settings.named:
                 return ToolResult(self.send_read(name, tools.read_message(arguments), conversation))
             case "gateway":
-                from messaging_adapters.gateway_tool import call
+                from messaging_adapters.gateway_tool import GatewayTool
 
-                return ToolResult(call(self, arguments))
+                gateway = GatewayTool(self.settings, self._sender, self._permission, self._ids)
+                return ToolResult(gateway.call(arguments))
             case _:
                 why = {
                     "message": "no channel of the section 'channels' is active",
@@ -175,13 +165,13 @@ class Messenger:
         self, tool: str, message: Result[Message, InvalidArguments], conversation: Conversation | None = None
     ) -> Outcome:
         """Send what was read from a tool's arguments, or record its refusal."""
-        return (
-            message.map(partial(self._send, tool, conversation or NOWHERE))
-            .lash(
-                lambda refusal: Success(self._refused(tool, refusal, Message(), new_message_id(self.ports.clock.now())))
-            )
-            .unwrap()
-        )
+        ids = self._ids()
+        read = partial(self._read, tool, conversation or NOWHERE, ids)
+        refuse = partial(self._sender.refuse, tool, event=audit.Event(ids.message, tool))
+        return message.map(read).lash(lambda refusal: Success(refuse(refusal))).unwrap()
+
+    def _read(self, tool: str, conversation: Conversation, ids: Ids, message: Message) -> Outcome:
+        return self._go(_Request(tool, message, conversation), ids)
 
     def plan(self, tool: str, message: Message, conversation: Conversation | None = None) -> Result[Plan, Refusal]:
         """What would be sent, without sending it."""
@@ -203,20 +193,25 @@ class Messenger:
         stopped = outcome.stopped
         if stopped is None or not pacing.can_resume(stopped, repeat_unconfirmed):
             return outcome
-        channel = outcome.channel or ""
-        id = new_message_id(self.ports.clock.now())
-        platform, recipient = outcome.platform or "", outcome.recipient or ""
-        event = audit.Event(id, outcome.tool, channel, platform, recipient, outcome.kind, parts=outcome.parts)
-        at = next(one for one in self.channels() if one.name == channel)
-        return self._perform(stopped.at, at, event)
+        at = next((one for one in self.channels() if one.name == outcome.channel), None)
+        if at is None:
+            return outcome
+        event = audit.Event(
+            self._ids().message,
+            outcome.tool,
+            at.name,
+            at.platform,
+            outcome.recipient or "",
+            outcome.kind,
+            parts=outcome.parts,
+        )
+        return self._sender.send(stopped.at, self._line(at), event)
 
     def approve(self, proposal: Proposal) -> Outcome:
         """Send just what was proposed and nothing else, once, within its time."""
-        with self._lock:
-            kept = self._proposed.pop(proposal.id, None)
-        if kept is None or kept[0] != proposal:
-            return refused(proposal.tool, ApprovalRequired(proposal, "there is no such proposal, or it was used"))
-        return self._go(kept[1], self._ids(), approved=proposal)
+        refuse = partial(self._sender.refuse, proposal.tool, event=audit.Event(self._ids().message, proposal.tool))
+        taken = self._permission.taken(proposal)
+        return taken.map(lambda again: again(proposal)).lash(lambda refusal: Success(refuse(refusal))).unwrap()
 
     def probe(self, channel: str | None = None) -> Iterator[tuple[str, str | None]]:
         """Ask each platform whether it knows us and the default recipient: channel, and what is wrong (None:
@@ -227,9 +222,9 @@ class Messenger:
                 default = definition.default_recipient(at.own)
                 recipient = None if default is None else definition.recipient(default).value_or(None)
                 for asked in (None, recipient) if recipient is not None else (None,):
-                    result = drive(self._edge, definition.probe(at, asked, self._lessons.known()))
+                    result = self._sender.ask(definition.probe(at, asked, self._lessons.known()))
                     if not is_successful(result):
-                        yield at.name, str(scrub(self.ports.secrets, result.failure().cause))
+                        yield at.name, str(result.failure())
                         break
                 else:
                     yield at.name, None
@@ -240,18 +235,23 @@ class Messenger:
         now = self.ports.clock.now()
         return Ids(new_message_id(now), now)
 
-    def _send(self, tool: str, conversation: Conversation, message: Message) -> Outcome:
-        return self._go(_Request(tool, message, conversation), self._ids())
-
     def _go(self, request: "_Request", ids: Ids, approved: Proposal | None = None) -> Outcome:
         planned = self._plan(request, ids)
         if not is_successful(planned):
-            return self._refused(request.tool, planned.failure(), request.message, ids.message)
+            return self._sender.refuse(request.tool, planned.failure(), request.event(ids))
         found = planned.unwrap()
-        permission = self._permission(found, request, approved)
-        if not is_successful(permission):
-            return self._refused(request.tool, permission.failure(), request.message, ids.message, found)
-        return self._perform(found.start, found.route.at, _event(ids.message, found, request.message))
+        event = request.event(ids, found)
+        permitted = self._permission.of(found.proposal, partial(self._again, request), approved)
+        if not is_successful(permitted):
+            return self._sender.refuse(request.tool, permitted.failure(), event)
+        return self._sender.send(found.start, self._line(found.route.at), event)
+
+    def _again(self, request: "_Request", approved: Proposal) -> Outcome:
+        return self._go(request, self._ids(), approved)
+
+    def _line(self, at: Configured[Any]) -> Line:
+        pace = self.ports.registry[at.platform].pace
+        return Line(at.name, at.platform, pacing.retry_of(self.settings, at), pace, at.rules.rate_limit)
 
     def _plan(self, request: "_Request", ids: Ids) -> Result[Plan, Refusal]:
         message = request.message
@@ -266,55 +266,6 @@ class Messenger:
         rules, names = self.settings.security.tool_policy, ("", *(one.name for one in self.channels()))
         return any(isinstance(policy.verdict(rules, tool, name), policy.NeedsApproval) for name in names)
 
-    def _permission(
-        self, planned: Plan, request: "_Request", approved: Proposal | None
-    ) -> Result[Proposal | None, ApprovalRequired]:
-        """Nothing to ask, or a person's yes."""
-        proposal, now = planned.proposal, self.ports.clock.now()
-        if proposal is None:
-            return Success(None)
-        if approved is not None:
-            return policy.unchanged(approved, proposal, now).map(lambda same: same)
-        answer = self.ports.approver.ask(proposal, self.settings.security.approval.timeout_secs)
-        if answer is None:
-            with self._lock:
-                self._proposed = {key: kept for key, kept in self._proposed.items() if kept[0].expires > now}
-                self._proposed[proposal.id] = (proposal, request)
-        return policy.approved(proposal, answer, self.ports.clock.now()).map(lambda same: same)
-
-    def _refused(
-        self, tool: str, refusal: Refusal, message: Message, event: str, planned: Plan | None = None
-    ) -> Outcome:
-        """A refusal is recorded too: that it was asked for, never what was to be said."""
-        channel = planned.channel if planned else message.channel
-        recipient = planned.recipient if planned else message.recipient
-        scrubbed: Outcome = scrub(self.ports.secrets, refused(tool, refusal, channel, recipient))
-        result = replace(scrubbed, event=event)
-        self.ports.audit.write(audit.refused(result, self.ports.clock.now(), _kind(message), _file(message)))
-        log.info("%s: refused (%s)", channel, type(refusal).__name__)
-        return result
-
-    def _perform(self, start: Step, at: Configured[Any], event: audit.Event) -> Outcome:
-        clock = self.ports.clock
-        began = clock.monotonic()
-        written = self.ports.audit.write(audit.begun(event, clock.now()))
-        if not is_successful(written):
-            return replace(refused(event.tool, written.failure(), at.name, event.recipient), event=event.id)
-        send = _Send(self, at, began + self.settings.message_timeout_secs)
-        ended = send.run(start, event.recipient)
-        where = (event.tool, at.name, at.platform, event.recipient, event.parts)
-        if is_successful(ended):
-            result = of_done(scrub(self.ports.secrets, ended.unwrap()), *where)
-        else:
-            result = of_stopped(_scrubbed(self.ports, ended.failure()), *where)
-        result = replace(result, event=event.id, kind=event.kind)
-        self.ports.audit.write(audit.ended(event, result, clock.now(), send.attempts, clock.monotonic() - began))
-        log.info("%s: %s", at.name, result.status.value)
-        return result
-
-    def _edge(self, exchange: Exchange) -> Result[Any, SendError]:
-        return self.ports.edges[type(exchange.request)](exchange)
-
 
 @dataclass(frozen=True, slots=True)
 class _Request:
@@ -324,30 +275,16 @@ class _Request:
     message: Message
     conversation: Conversation
 
-
-def _event(id: str, planned: Plan, message: Message) -> audit.Event:
-    return audit.Event(
-        id,
-        planned.tool,
-        planned.channel,
-        planned.platform,
-        planned.recipient,
-        planned.kind,
-        _file(message),
-        planned.parts,
-    )
-
-
-def _file(message: Message) -> str | None:
-    return message.media_path or message.voice_path
-
-
-def _kind(message: Message) -> str:
-    return "voice" if message.voice_path else "media" if message.media_path else "text"
-
-
-def _scrubbed(ports: Ports, stopped: Stopped) -> Stopped:
-    return replace(stopped, cause=scrub(ports.secrets, stopped.cause))
+    def event(self, ids: Ids, planned: Plan | None = None) -> audit.Event:
+        """What the record says of it: never what was to be said."""
+        message = self.message
+        file = message.media_path or message.voice_path
+        kind = "voice" if message.voice_path else "media" if message.media_path else "text"
+        if planned is None:
+            channel, recipient = message.channel or "", message.recipient or ""
+            return audit.Event(ids.message, self.tool, channel, "", recipient, kind, file)
+        where = (planned.channel, planned.platform, planned.recipient)
+        return audit.Event(ids.message, self.tool, *where, kind, file, planned.parts)
 
 
 def _environ(world: Mapping[str, Any]) -> Mapping[str, str]:
@@ -358,57 +295,3 @@ def _environ(world: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _registry(world: Mapping[str, Any]) -> Registry:
     return world.get("registry") or INSTALLED
-
-
-class _Send:
-    """One send on its way: pace before each request, a wait and another try after a stop, until the deadline."""
-
-    def __init__(self, messenger: Messenger, at: Configured[Any], deadline: float) -> None:
-        self._messenger, self._at, self._deadline = messenger, at, deadline
-        self._ports = messenger.ports
-        self._pace = self._ports.registry[at.platform].pace
-        self._retry = pacing.retry_of(messenger.settings, at)
-        self.attempts = 0
-
-    def run(self, start: Step, recipient: str) -> Result[Done, Stopped]:
-        """The whole send in its turn: what another thread sends to the same recipient comes before or after it."""
-        if isinstance(start, Done):
-            return Success(start)
-        with self._ports.limiter.turn((self._at.name, recipient), self._deadline) as turn:
-            if not is_successful(turn):
-                return Failure(Stopped(start, turn.failure()))
-            return self._try(start)
-
-    def _try(self, start: Exchange) -> Result[Done, Stopped]:
-        at, attempt = start, 0
-        while True:
-            result = drive(self._perform, at)
-            self._messenger._lessons.keep(result)
-            if is_successful(result):
-                return result
-            stopped = result.failure()
-            attempt = attempt + 1 if stopped.at.request == at.request and stopped.at.part == at.part else 1
-            verdict = pacing.next_try(stopped, attempt, self._elapsed, self._retry, random.random())
-            if isinstance(verdict, pacing.GiveUp):
-                return result
-            hold = pacing.hold_after(stopped)
-            if hold is not None:
-                self._ports.limiter.learn(hold)
-            self._ports.clock.sleep(verdict.seconds)
-            at = stopped.at
-
-    @property
-    def _elapsed(self) -> float:
-        return self._ports.clock.monotonic() - (self._deadline - self._retry.deadline)
-
-    def _perform(self, exchange: Exchange) -> Result[Any, SendError]:
-        budgets = pacing.budgets(exchange, self._pace, self._at.rules.rate_limit)
-        return self._ports.limiter.admit(exchange, budgets, self._deadline).bind(lambda _: self._ask(exchange))
-
-    def _ask(self, exchange: Exchange) -> Result[Any, SendError]:
-        self.attempts += 1
-        reply = self._messenger._edge(exchange)
-        hold = reply.map(partial(pacing.hold_of, exchange)).value_or(None)
-        if hold is not None:
-            self._ports.limiter.learn(hold)
-        return reply

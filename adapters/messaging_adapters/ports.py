@@ -6,6 +6,7 @@
     ports = replace(ports, approver=Callback(ask_my_chat))     with one port swapped
 """
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,11 +15,12 @@ from functools import partial
 from typing import Any, Protocol, TextIO
 
 from messaging_adapters.approval import Approver, approver_of
-from messaging_adapters.audit_log import AuditLog, audit_log
+from messaging_adapters.audit_log import AuditLog, audit_log, default_path
 from messaging_adapters.clock import Clock, SystemClock
 from messaging_adapters.files import ground, look
 from messaging_adapters.limiter import Limiter
 from messaging_adapters.logs import keep_clean
+from messaging_adapters.machine_counts import MachineCounts
 from messaging_adapters.registry import INSTALLED
 from messaging_core.channels import Registry
 from messaging_core.config.settings import Configuration
@@ -123,7 +125,21 @@ def standard(
         partial(look, roots=place.roots),
         approver_of(settings.security.approval, clock),
         log,
-        Limiter(clock),
+        Limiter(clock, _shared_counts(environ, clock, secrets)),
         clock,
         registry,
     )
+
+
+def _shared_counts(environ: Mapping[str, str], clock: Clock, secrets: Secrets) -> MachineCounts | None:
+    """Beside the audit log's default place, where there is one."""
+    state = default_path(environ)
+    return None if state is None else MachineCounts(state.with_name("pace.json"), clock, _namespace(secrets))
+
+
+def _namespace(secrets: Secrets) -> str:
+    """The same for the same accounts, in whichever process; programs with other accounts do not share a pace.
+
+    Too short to tell anything of a secret by.
+    """
+    return hashlib.sha256("\0".join(sorted(secrets.values())).encode()).hexdigest()[:8]

@@ -164,4 +164,4 @@ def test_check_names_the_file_and_its_channels(tmp_path: Path) -> None:
     configure(tmp_path, "channels:\n  m: {type: matrix, homeserver: 'https://hs.test', access_token: abc, room_id: '!r'}\n")
     done = messaging("check", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "messaging.yaml: ok (m, cli)\n")
-    assert "channels.m.access_token" in done.stderr, "a secret too short to be masked is warned of"
+    assert "m.access_token" in done.stderr, "a secret too short to be masked is warned of"
