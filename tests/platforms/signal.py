@@ -40,7 +40,7 @@ class Signal(FarEnd):
         self.rest, self.array = rest, array
         self.messages: list[Message] = []
         self.failing: dict[str, str] = {"+15550004444": "UNREGISTERED_FAILURE"}
-        self.groups = {GROUP}
+        self.groups = {GROUP: ["+15550005555", "+15550006666"]}
         self.usernames = {"alice.01"}
         self._clock = 1764500000000
 
@@ -110,16 +110,20 @@ class Signal(FarEnd):
             self._clock += 1
             results, good = [], 0
             for kind, one in to:
-                failure = self.failing.get(one)
-                address = {"number": one if kind == "number" else None, "uuid": one if kind == "uuid" else None}
-                found: dict[str, Any] = {"recipientAddress": address, "type": failure or "SUCCESS"}
-                if kind == "group":
-                    found["groupId"] = one
-                if failure == "RATE_LIMIT_FAILURE":
-                    found |= {"token": "FAKE-challenge", "retryAfterSeconds": 86400}
-                results.append(found)
-                if failure is None:
-                    good += 1
+                reached = 0
+                for member in self.groups[one] if kind == "group" else [one]:
+                    failure = self.failing.get(member)
+                    reached += failure is None
+                    person = "uuid" if kind == "uuid" else "username" if kind == "username" else "number"
+                    address = {"number": None, "uuid": None, "username": None, person: member}
+                    found: dict[str, Any] = {"recipientAddress": address, "type": failure or "SUCCESS"}
+                    if kind == "group":
+                        found["groupId"] = one
+                    if failure == "RATE_LIMIT_FAILURE":
+                        found |= {"token": "FAKE-challenge", "retryAfterSeconds": 86400}
+                    results.append(found)
+                good += reached
+                if reached:
                     self.messages.append(Message(one, text, self._clock, styles, files, quote))
             response = {"timestamp": self._clock, "results": results}
             if good:
