@@ -124,7 +124,8 @@ def of_stopped(stopped: Stopped, tool: str, channel: str, platform: str, recipie
         status = Status.FAILED
         nothing = "; nothing is visible" if at.part is None and may_have_arrived(cause) else ""
         # Where the recipient is at fault, the model has to see which one it named.
-        where = _place(tool, channel, recipient) if isinstance(cause, InvalidRecipient) else channel
+        named = isinstance(cause, InvalidRecipient) and cause.status is not None
+        where = _place(tool, channel, recipient) if named else channel
         message = f"Failed to send to {where}: {why}{nothing}"
     return Outcome(
         status, tool, message, channel, platform, recipient, at.delivered, at.undelivered, parts, cause, stopped
