@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-import requests
+from requests import utils
 from returns.result import Failure, Result, Success
 
 from messaging_core.config.settings import Http
@@ -81,10 +81,8 @@ class Destinations:
         return Success(place)
 
     def _proxy_for(self, place: Destination) -> str | None:
-        if self._proxy:
-            return self._proxy
-        proxies = requests.utils.get_environ_proxies(place.root)
-        return requests.utils.select_proxy(place.root, proxies) or None
+        chosen = self._proxy or utils.select_proxy(place.root, utils.get_environ_proxies(place.root))
+        return chosen if not chosen or "://" in chosen else f"http://{chosen}"
 
     def _authorization(self, login: str | None, host: str) -> str | None:
         if login:

@@ -246,8 +246,10 @@ def _why_unreachable(error: Exception, connect_timeout: float) -> str:
                 return "no TLS connection could be agreed on"
             case ProxyError():
                 return "the proxy did not let the connection through"
-            case requests.exceptions.InvalidSchema() | requests.exceptions.InvalidProxyURL():
-                return "the proxy's address cannot be used"
+            case requests.exceptions.InvalidSchema():
+                return "a SOCKS proxy needs the package PySocks"
+            case requests.exceptions.InvalidURL():
+                return "the address of the server or of the proxy cannot be used"
     return ""
 
 

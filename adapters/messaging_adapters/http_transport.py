@@ -18,7 +18,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import requests
@@ -152,6 +152,26 @@ MOST_HOSTS = 10_000
 """More hosts than a configuration and its servers ever name: no pool is closed to make room while it is in use."""
 
 
+@cache
+def socks_pools() -> dict[str, Any]:
+    """The same over a SOCKS proxy; that needs the package PySocks, so it is made when there is one."""
+    from urllib3.contrib import socks
+
+    class PlainSocks(_Sending, socks.SOCKSConnection):
+        pass
+
+    class TlsSocks(_Sending, socks.SOCKSHTTPSConnection):
+        pass
+
+    class PlainSocksPool(socks.SOCKSHTTPConnectionPool):
+        ConnectionCls = PlainSocks
+
+    class TlsSocksPool(socks.SOCKSHTTPSConnectionPool):
+        ConnectionCls = TlsSocks
+
+    return {"http": PlainSocksPool, "https": TlsSocksPool}
+
+
 # --- Answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -236,8 +256,7 @@ class Transport(HTTPAdapter):
         if proxy.lower().startswith("https:"):
             options["proxy_ssl_context"] = self._tls.context()
         manager = super().proxy_manager_for(proxy, **options)
-        if not proxy.lower().startswith("socks"):
-            manager.pool_classes_by_scheme = POOLS
+        manager.pool_classes_by_scheme = socks_pools() if proxy.lower().startswith("socks") else POOLS
         return manager
 
     def get_connection_with_tls_context(
@@ -250,7 +269,10 @@ class Transport(HTTPAdapter):
         return pool
 
     def _pool(self, place: Destination) -> HTTPConnectionPool:
-        manager = self.proxy_manager_for(place.proxy) if place.proxy else self.poolmanager
+        try:
+            manager = self.proxy_manager_for(place.proxy) if place.proxy else self.poolmanager
+        except ValueError:
+            raise requests.exceptions.InvalidProxyURL from None
         options = {"ssl_context": self._tls.context()} if place.scheme == "https" else {}
         pool: HTTPConnectionPool = manager.connection_from_host(
             place.host, place.port, place.scheme, pool_kwargs=options
@@ -263,7 +285,8 @@ class Transport(HTTPAdapter):
     def request_url(self, request: requests.PreparedRequest, proxies: Any) -> str:
         """What the layers below may see and log."""
         place = _place(request)
-        return place.root + "/" if place.scheme == "http" and place.proxy else "/"
+        forwarded = place.scheme == "http" and place.proxy is not None and not place.proxy.lower().startswith("socks")
+        return place.root + "/" if forwarded else "/"
 
     def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
         """The least of it: no cookies are kept between sends."""

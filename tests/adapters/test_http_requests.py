@@ -1,9 +1,11 @@
 """HTTP over real sockets: what leaves, what comes back, and what is said when nothing does."""
 
+import contextlib
 import gzip
 import json
 import logging
 import os
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -141,8 +143,6 @@ def test_one_short_request_is_one_packet() -> None:
     with Loopback() as server:
         sender = edge()
         sender(posted(server.url))
-        import socket
-
         send = socket.socket.send
 
         def counted(self: Any, data: Any, *rest: Any) -> int:
@@ -346,8 +346,6 @@ def test_no_such_name() -> None:
 
 def test_no_connection_in_time() -> None:
     """A listener whose queue is full lets no one in."""
-    import socket
-
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -496,9 +494,62 @@ def test_a_proxy_that_lets_nothing_through_is_told_from_an_answer(monkeypatch: p
     assert proxy.requests[0].target == "far.example:443"
 
 
-def test_a_proxy_of_a_kind_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+@pytest.mark.parametrize("proxy", ["gopher://127.0.0.1:1", "http://", "http://[::", "socks5://127.0.0.1:1"])
+def test_a_proxy_that_is_none(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
     assert isinstance(failure(edge()(posted("http://far.example/"))), Unreachable)
+
+
+def test_a_proxy_may_be_written_without_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Loopback() as proxy:
+        monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.port}")
+        assert is_successful(edge()(posted("http://far.example/a")))
+    assert proxy.requests[0].target == "http://far.example/a"
+
+
+class SocksProxy:
+    """RFC 1928, as far as one connection without a login needs it: everything goes to ``port``."""
+
+    def __init__(self, port: int) -> None:
+        self.asked: list[bytes] = []
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        client, _ = self._listener.accept()
+        with client, socket.create_connection(("127.0.0.1", self._to)) as server:
+            client.recv(100)
+            client.sendall(b"\5\0")
+            self.asked.append(client.recv(100))
+            client.sendall(b"\5\0\0\1\0\0\0\0\0\0")
+            pumps = [threading.Thread(target=self._pump, args=pair) for pair in ((client, server), (server, client))]
+            [pump.start() for pump in pumps]
+            [pump.join() for pump in pumps]
+        self._listener.close()
+
+    @staticmethod
+    def _pump(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_socks_proxy_carries_the_exact_target(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("socks")
+    with Loopback(tls=tls) as server:
+        proxy = SocksProxy(server.port)
+        monkeypatch.setenv("all_proxy", f"socks5h://127.0.0.1:{proxy.port}")
+        sender = edge(replace(QUICK, ca_file=server.ca_file))
+        assert is_successful(sender(posted(f"http{'s' * tls}://localhost:{server.port}/bot{TOKEN}/%2e?a")))
+        sender.close()
+    assert server.requests[0].target == f"/bot{TOKEN}/%2e?a"
+    assert b"localhost" in proxy.asked[0]
 
 
 def test_netrc_gives_the_login_of_a_named_host_and_of_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
