@@ -48,6 +48,9 @@ BODIES = 64
 PING = 20.0
 """Seconds of silence after which a client is asked whether it is there; half as many later it is gone."""
 
+CUT_OFF = 2 * LARGEST
+"""Bytes at which a frame is no longer read: the connection is cut, and only who is not still sending sees why."""
+
 GOODBYE = 10.0
 """Seconds that a client has to take what was written, and to close, before its connection is cut."""
 
@@ -188,15 +191,14 @@ class Gateway:
         admitted = self._hub.admit()
         if not is_successful(admitted):
             return self._refuse(admitted.failure())
-        # One more than the largest: the library's limit is the first size that it refuses.
         socket = web.WebSocketResponse(
             protocols=(chosen,) if chosen else (),
             heartbeat=PING,
             timeout=GOODBYE,
             compress=False,
-            max_msg_size=LARGEST + 1,
+            max_msg_size=CUT_OFF,
         )
-        client = Client(request.path, listens=chosen != SENDER)
+        client = Client(request.path, chosen != SENDER, self._hub.limits.acks)
         self._hub.join(client)
         try:
             await socket.prepare(request)
@@ -243,13 +245,16 @@ class Gateway:
     async def _read(self, client: Client, socket: web.WebSocketResponse) -> None:
         """Take what the client says until it ends."""
         async for message in socket:
-            if message.type is WSMsgType.TEXT:
-                await self._said(client, message.data)
-            elif message.type is WSMsgType.BINARY:
+            if message.type is WSMsgType.BINARY:
                 client.end(Ending(CloseCode.UNSUPPORTED, "frames are text: JSON in UTF-8"))
-                await asyncio.Event().wait()
-            else:
+            elif message.type is not WSMsgType.TEXT:
                 return
+            elif len(message.data.encode()) > LARGEST:
+                client.end(Ending(CloseCode.TOO_BIG, f"a frame holds at most {LARGEST} bytes"))
+            else:
+                await self._said(client, message.data)
+            if client.ending.done():
+                await asyncio.Event().wait()
 
     async def _said(self, client: Client, raw: str) -> None:
         read: Result[ClientFrame, Fault] = read_frame(raw)

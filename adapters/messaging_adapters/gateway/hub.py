@@ -73,7 +73,7 @@ class Ending:
 class Client:
     """One connection. ``listens`` False: it only sends, and gets nothing but the answers to that."""
 
-    def __init__(self, path: str, listens: bool) -> None:
+    def __init__(self, path: str, listens: bool, acks: int) -> None:
         self.path, self.listens = path, listens
         self.queue: deque[Frame] = deque()
         self.queued_bytes = 0
@@ -81,7 +81,7 @@ class Client:
         self.idle = asyncio.Event()
         self.idle.set()
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
-        self.unacknowledged: OrderedDict[str, None] = OrderedDict()
+        self.unacknowledged: deque[str] = deque(maxlen=acks)
 
     def end(self, ending: Ending) -> None:
         """Let the client go; the first reason holds."""
@@ -195,7 +195,7 @@ class Hub:
     def acknowledged(self, client: Client, ack: Ack) -> None:
         """Count it, once, if the client was handed that message."""
         if ack.id in client.unacknowledged:
-            del client.unacknowledged[ack.id]
+            client.unacknowledged.remove(ack.id)
             self._count(acknowledged=1)
 
     # --- Messages -----------------------------------------------------------------------------------------------------
@@ -235,9 +235,7 @@ class Hub:
         for client in list(self._listening(target)):
             if client is not sender and self.offer(client, frame):
                 count += 1
-                client.unacknowledged[id] = None
-                if len(client.unacknowledged) > self.limits.acks:
-                    client.unacknowledged.popitem(last=False)
+                client.unacknowledged.append(id)
         outcome = handed(post, id, count)
         self._count(accepted=1, handed=count, delivered=min(count, 1), failed=int(not count))
         if count:
