@@ -105,6 +105,7 @@ ANSWERS = {
     "no HTTP": raw(b"\x15\x03\x01\x00\x02\x02\x28"),
     "redirect": reply(302, headers={"Location": f"https://elsewhere.test/bot{telegram.TOKEN}/x"}),
     "no answer": hang(),
+    "no TLS": reply(json={}),
 }
 
 
@@ -120,8 +121,9 @@ def test_the_token_is_in_nothing_that_anybody_sees(name, tmp_path, caplog, capfd
             return item
 
     def config(url):
+        url = url.replace("http:", "https:") if name == "no TLS" else url
         settings = TELEGRAM.config(url if item is not None else nowhere())
-        return {**settings, "http": {"read_timeout": 0.3, "connect_timeout": 1}, "max_attempts": 2}
+        return {**settings, "http": {"read_timeout": 0.3, "connect_timeout": 0.3}, "max_attempts": 2}
 
     with front(Trouble(), config, tmp_path) as opened:
         result = opened.send(text="x")
