@@ -149,6 +149,7 @@ def test_each_kind_of_file_is_shown_as_what_it_is_and_all_its_numbers_are_whole(
     found = shown_as(MediaPart(FACTS, kind, mime, duration=1.5))
     assert found["msgtype"] == expected
     assert found["info"] == {"mimetype": mime, "size": 1234, **info}
+    assert not any(isinstance(value, float) for value in found["info"].values())
 
 
 def test_a_caption_is_the_body_beside_the_file_s_name():
