@@ -269,11 +269,15 @@ class Sent:
     part: Part
     notes: tuple[str, ...]
 
-    def end(self, timestamp: str, failed: tuple[Undelivered, ...], all_failed: bool) -> Result[Step, SendError]:
+    def end(
+        self, reply: HttpReply, timestamp: str, failed: tuple[Undelivered, ...], all_failed: bool
+    ) -> Result[Step, SendError]:
         """The members of a group are told one by one; where nobody was reached, the first reason is the failure."""
         if all_failed and failed:
             return Failure(failed[0].cause)
-        return Success(Done((Receipt(self.part, timestamp or None, str(self.to), self.notes),), failed))
+        if not timestamp:
+            return Failure(Malformed(reply.status, reply.reason, detail="the answer has no timestamp"))
+        return Success(Done((Receipt(self.part, timestamp, str(self.to), self.notes),), failed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +287,12 @@ class Called:
     sent: Sent
 
     def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read_rpc(reply, str(self.sent.to)).bind(self._end)
+        return read_rpc(reply, str(self.sent.to)).bind(lambda result: self._end(reply, result))
 
-    def _end(self, result: Any) -> Result[Step, SendError]:
+    def _end(self, reply: HttpReply, result: Any) -> Result[Step, SendError]:
         results = _items(at(result, "results"))
         failed = tuple(_missed(one, str(self.sent.to)) for one in results if text_at(one, "type") != "SUCCESS")
-        return self.sent.end(text_at(result, "timestamp"), failed, len(failed) == len(results))
+        return self.sent.end(reply, text_at(result, "timestamp"), failed, len(failed) == len(results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,14 +306,12 @@ class Posted:
 
     def _end(self, reply: HttpReply, body: Any) -> Result[Step, SendError]:
         body = at(body, 0) if isinstance(body, list) else body
-        if not text_at(body, "timestamp"):
-            return Failure(Malformed(reply.status, reply.reason, detail="the answer has no timestamp"))
         failed = tuple(
             Undelivered(who, by_words(text_at(one, "reason"), who))
             for one in _items(at(body, "errors", "recipients"))
             for who in (_named(one, str(self.sent.to)),)
         )
-        return self.sent.end(text_at(body, "timestamp"), failed, self.sent.to.kind != "group")
+        return self.sent.end(reply, text_at(body, "timestamp"), failed, self.sent.to.kind != "group")
 
 
 def _items(value: Any) -> list[Any]:

@@ -230,6 +230,7 @@ def test_the_members_of_a_group_that_were_not_reached_are_told_one_by_one(at, ca
         (RPC, "misdirected", Invalid, False),
         (RPC, "something_new", Rejected, False),
         (RPC, "neither", Malformed, True),
+        (RPC, "no_timestamp", Malformed, True),
         (RPC, "gateway_timeout", Unavailable, True),
         (REST, "rest_unregistered", InvalidRecipient, False),
         (REST, "rest_untrusted", Denied, False),
