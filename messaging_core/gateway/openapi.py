@@ -117,32 +117,37 @@ def _object(properties: Document, *optional: str, more: bool = False) -> Documen
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": more}
 
 
+_CLIENTS = r"/ws(/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?|\*"
+
+
 def _message(*also: str) -> Document:
     target = {
         "type": "string",
-        "pattern": r"^(/ws(/[A-Za-z0-9][A-Za-z0-9._-]{0,63})?|\*|[^\s/*:\x00-\x1f\x7f][^\s/:\x00-\x1f\x7f]{0,127})$",
+        "pattern": rf"^({_CLIENTS}|[^\s/*:\x00-\x1f\x7f][^\s/:\x00-\x1f\x7f]{{0,127}})$",
         "description": "/ws: every client there. /ws/<name>: the client of that name. *: every client. "
         "Else: a configured channel's name.",
     }
     properties = {
         "type": {
-            "type": "string",
+            "type": ["string", "null"],
             "pattern": r"^(?!(ack|receipt|error)$)[A-Za-z][A-Za-z0-9_.:-]{0,63}$",
             "default": "text",
             "description": "Kind of message, as its readers know it.",
         },
         "content": {"type": "string", "minLength": 1, "description": "The text."},
         "id": {
-            "type": "string",
+            "type": ["string", "null"],
             "pattern": "^[!-~]{1,128}$",
             "description": "Idempotency key: a delivered message is not delivered again under the same id.",
         },
     }
-    properties |= {"target": target} if also else {"target": {"const": "*"}}
+    properties |= {"target": target} if also else {"target": {"enum": ["*", None]}}
     optional = ("type", "id") if also else ("type", "id", "target")
     message = _object(properties, *optional, more=True)
-    # Given by the gateway; and a channel takes further members of message_send.
-    return message | {"not": {"anyOf": [{"required": ["from"]}, {"required": ["time"]}]}}
+    given = {"not": {"anyOf": [{"required": ["from"]}, {"required": ["time"]}]}}
+    for_clients = {"properties": {"target": {"pattern": f"^({_CLIENTS})$"}}}
+    for_channels = {"properties": {"type": {"enum": ["text", None]}}}
+    return message | given | ({"anyOf": [for_clients, for_channels]} if also else {})
 
 
 _COUNT = {"type": "integer", "minimum": 0}

@@ -207,7 +207,15 @@ def problems_of(value: Mapping[str, Any], *, broadcast: bool, needs_target: bool
     problems += [f"{name}: is given by the gateway" for name in OWN_MEMBERS if name in value]
     if needs_target:
         problems += _target_problems(value.get("target"), broadcast)
+        problems += channel_problems(value)
     return tuple(problems)
+
+
+def channel_problems(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a channel cannot take of a message that is for one."""
+    target = value.get("target")
+    through = isinstance(target, str) and isinstance(read_target(target).value_or(None), Through)
+    return ("type: a channel takes text",) if through and value.get("type") not in (None, "text") else ()
 
 
 def _target_problems(target: Any, broadcast: bool) -> list[str]:

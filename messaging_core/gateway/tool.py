@@ -26,6 +26,7 @@ from messaging_core.gateway.protocol import (
     SENDER,
     AnswerTo,
     Post,
+    channel_problems,
     problems_of,
     read_object,
     read_post,
@@ -141,7 +142,7 @@ def _payload_problems(action: str, payload: Mapping[str, Any]) -> list[str]:
     # What is handed over in code, or written as an escape, may hold what UTF-8 cannot, such as half a surrogate pair.
     if not problems and not is_successful(read_object(_dumped(payload))):
         problems.append("content: what the payload holds cannot be written as JSON in UTF-8")
-    return problems + _target_problems(action, payload.get("target"))
+    return problems + _target_problems(action, payload.get("target")) + [*channel_problems(payload)]
 
 
 def _dumped(payload: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ JSON_TYPE = ("Content-Type", "application/json")
 
 
 def send(target, content="hi", **members):
-    return {"action": "send", "payload": {"type": "text", "content": content, "target": target, **members}}
+    return {"action": "send", "payload": {"type": "text", "content": content, "target": target} | members}
 
 
 def described(arguments, gateway=OWN):
@@ -77,6 +77,7 @@ def test_the_call_of_the_documentation():
         (send("/ws", ""), "payload.content: is empty"),
         (send("*"), "payload.target: for everyone there is the action broadcast"),
         (send("/elsewhere"), "payload.target: expected /ws, /ws/<name>, * or the name of a channel, or a URL"),
+        (send("ops", type="event"), "payload.type: a channel takes text"),
         (send("/ws", time="now"), "payload.time: is given by the gateway"),
         (send("/ws", "\ud800"), "payload.content: what the payload holds cannot be written as JSON in UTF-8"),
         (send("/ws", data=float("nan")), "payload.content: what the payload holds cannot be written as JSON in UTF-8"),

@@ -250,8 +250,6 @@ class Hub:
         return (client for client in self._clients if client.listens and (everyone or client.path == ROOT))
 
     async def _through(self, post: Post, id: str, target: Through) -> Result[dict[str, Any], Fault]:
-        if post.type != "text":
-            return Failure(Fault("invalid", "type: a channel takes text", post.id))
         if len(self._sending) >= self.limits.sending:
             return Failure(
                 Fault("overloaded", f"{self.limits.sending} messages are on their way through channels", post.id)
