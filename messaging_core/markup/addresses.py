@@ -5,13 +5,13 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-_CANDIDATE = re.compile(
-    r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])"
-    r"(?:[^\s<>`|\"*\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*(?!\*))*",
-    re.IGNORECASE,
+_START = re.compile(r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])", re.IGNORECASE)
+_STOP = re.compile(
+    r"[\s<>`|\"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*\*"
 )
-_LAST = "?!.,:;*_~'\\|"
-_PAIRS = {")": "(", "]": "["}
+_LAST = "?!.,:;*_~'\\"
+_BRACKET = re.compile(r"[()\[\]]")
+_OPENED_BY = {")": "(", "]": "["}
 
 
 def bare_addresses(text: str) -> Iterator[tuple[int, int]]:
@@ -24,25 +24,32 @@ def bare_addresses(text: str) -> Iterator[tuple[int, int]]:
 
     https://github.github.com/gfm/#autolinks-extension-
     """
-    for match in _CANDIDATE.finditer(text):
-        found = _balanced(match[0]).rstrip(_LAST)
-        if len(found) > found.find("://") + 3 and not found.lower().endswith("www"):
-            yield match.start(), match.start() + len(found)
+    end = stop = 0
+    for match in _START.finditer(text):
+        start = match.start()
+        if start < end:
+            continue
+        if stop <= start:
+            found = _STOP.search(text, match.end())
+            stop = found.start() if found else len(text)
+        end = _unopened_bracket(text, match.end(), stop)
+        end = match.end() + len(text[match.end() : end].rstrip(_LAST))
+        if end > match.end():
+            yield start, end
 
 
-def _balanced(text: str) -> str:
-    """``text`` up to the first closing bracket that it did not open."""
-    if ")" not in text and "]" not in text:
-        return text
+def _unopened_bracket(text: str, start: int, stop: int) -> int:
+    """Where the first closing bracket stands that was not opened since ``start``; ``stop`` if there is none before."""
     depth = {"(": 0, "[": 0}
-    for place, sign in enumerate(text):
+    for found in _BRACKET.finditer(text, start, stop):
+        sign = found[0]
         if sign in depth:
             depth[sign] += 1
-        elif sign in _PAIRS:
-            depth[_PAIRS[sign]] -= 1
-            if depth[_PAIRS[sign]] < 0:
-                return text[:place]
-    return text
+        else:
+            depth[_OPENED_BY[sign]] -= 1
+            if depth[_OPENED_BY[sign]] < 0:
+                return found.start()
+    return stop
 
 
 # --- Emphasis signs inside addresses ----------------------------------------------------------------------------------

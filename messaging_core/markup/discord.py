@@ -92,8 +92,8 @@ def _address(url: str) -> str:
     return url
 
 
-def _heading(level: int) -> str:
-    return "#" * level + " " if level <= 3 else ""
+def _heading(level: int) -> str | None:
+    return "#" * level + " " if level <= 3 else None
 
 
 _HAND = Hand(

@@ -38,7 +38,7 @@ class Hand:
     block: Callable[[Code], str]
     guarded: str = ""
     words: bool = False
-    heading: Callable[[int], str] = lambda _level: ""
+    heading: Callable[[int], str | None] = lambda _level: None
     code_in_links: bool = True
 
 
@@ -59,8 +59,11 @@ def write(hand: Hand, block: Block, before: Block | None, mentions: bool) -> Pie
         return Piece(block, at.gap, at.shown_gap, text, heading_line(at.shown_first) + block.text)
     if not isinstance(block, Prose):
         return Piece(block, at.gap, at.shown_gap, at.first + RULE, at.shown_first + RULE)
-    sign = hand.heading(block.heading) if block.heading and not block.path else ""
-    lines = _lines(bold(block.spans) if block.heading and not sign else block.spans)
+    sign = hand.heading(block.heading) if block.heading else None
+    if sign and block.path:
+        sign = None  # such a sign means something at the start of a line only
+    lines = _lines(bold(block.spans) if block.heading and sign is None else block.spans)
+    sign = sign or ""
     raw = [_line(hand, line, mentions) for line in lines]
     visible = ["".join([span.text for span in line]) for line in lines]
     return Piece(
@@ -189,24 +192,24 @@ def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
         out: list[str] = []
         for index, sign in enumerate(text):
             following = text[index + 1] if index + 1 < len(text) else after
-            if sign in signs:
-                closes = _solid(previous) and not following.isalnum()
-                fence = sign == previous == "`"
-                beside = index == 0 and place_ in after_address
-                if fence or (closes and not beside and (sign in opened or sign in meant)):
-                    out.append(ZERO_WIDTH)
-                    previous = ZERO_WIDTH
-                opens = not previous.isalnum() and _solid(following)
+            previous_sign, previous = previous, sign
+            if sign not in signs:
                 out.append(sign)
-                previous = sign
-                if opens and sign in meant:
-                    out.append(ZERO_WIDTH)
-                    previous = ZERO_WIDTH
-                elif opens:
-                    opened.add(sign)
-            else:
-                out.append(sign)
-                previous = sign
+                continue
+            solid, beside_address = _solid(previous_sign), index == 0 and place_ in after_address
+            risky = solid and not beside_address and (sign in opened or sign in meant)
+            fence = sign == previous_sign == "`"
+            closes = fence or (risky and not following.isalnum())
+            opens = _solid(following) and (closes or not previous_sign.isalnum())
+            guard_behind = opens and sign in meant
+            if closes or (guard_behind and risky):
+                out.append(ZERO_WIDTH)
+            out.append(sign)
+            if guard_behind:
+                out.append(ZERO_WIDTH)
+                previous = ZERO_WIDTH
+            elif opens:
+                opened.add(sign)
         guarded.append((kind, "".join(out)))
     return guarded
 

@@ -42,22 +42,28 @@ def split(
     No part is blank: a document in which there is nothing to see has none. Limits under 100 may be exceeded by a
     single sign and what stands around it.
     """
-    parts = _Cutter(dialect, lengths, mentions).parts(document, lengths if first is None else first)
-    rendered = (_bound(part, document, dialect) for part in parts)
-    return tuple(part for part in rendered if not is_blank(part.visible))
+    cutter = _Cutter(dialect, lengths, mentions)
+    return tuple(rendered for _, rendered in cutter.shown(document, lengths if first is None else first))
 
 
 def truncate(document: Document, dialect: Dialect, lengths: tuple[Length, ...], *, mentions: bool = False) -> Rendered:
     """``document`` whole if it fits, else its beginning with an ellipsis."""
-    parts = _Cutter(dialect, lengths, mentions).parts(document, lengths)
-    whole = next(parts, [])
+    parts = _Cutter(dialect, lengths, mentions).shown(document, lengths)
+    nothing: tuple[list[Piece], Rendered] = ([], _bound((), document, dialect))
+    _, whole = next(parts, nothing)
     if next(parts, None) is None:
-        return _bound(whole, document, dialect)
-    room = tuple(replace(length, limit=max(1, length.limit - _ELLIPSIS_ROOM)) for length in lengths)
-    head = next(_Cutter(dialect, room, mentions).parts(document, room))
-    before = head[-2].block if len(head) > 1 else None
-    last = dialect.write(_trailing_off(head[-1].block), before, mentions)
-    return _bound((*head[:-1], last), document, dialect)
+        return whole
+    room = tuple(replace(length, limit=max(1, length.limit - _ELLIPSIS_ROOM[length.of])) for length in lengths)
+    head, _ = next(_Cutter(dialect, room, mentions).shown(document, room), nothing)
+    blocks = [piece.block for piece in head]
+    ending = _trailing_off(blocks[-1])
+    if ending is None:
+        ending = Prose((Span(ELLIPSIS),))
+    else:
+        blocks.pop()
+        head.pop()
+    last = dialect.write(ending, blocks[-1] if blocks else None, mentions)
+    return _bound((*head, last), document, dialect)
 
 
 def _bound(pieces: Sequence[Piece], document: Document, dialect: Dialect) -> Rendered:
@@ -66,11 +72,12 @@ def _bound(pieces: Sequence[Piece], document: Document, dialect: Dialect) -> Ren
     return replace(rendered, formatted=None) if document.verbatim else rendered
 
 
-_ELLIPSIS_ROOM = 8
+_ELLIPSIS_ROOM = {Of.VISIBLE: 8, Of.RAW: 8, Of.JSON: 24}
 """An ellipsis in the largest of units, with what stands around it."""
 
 
-def _trailing_off(block: Block) -> Block:
+def _trailing_off(block: Block) -> Block | None:
+    """``block`` with an ellipsis at its end; None if it needs one of its own behind it."""
     if isinstance(block, Code):
         return replace(block, text=block.text.rstrip() + ELLIPSIS)
     if isinstance(block, Prose) and block.spans:
@@ -78,7 +85,7 @@ def _trailing_off(block: Block) -> Block:
         if last.link is None and not last.marks & CODE:
             return replace(block, spans=(*block.spans[:-1], replace(last, text=last.text.rstrip() + ELLIPSIS)))
         return replace(block, spans=(*block.spans, Span(ELLIPSIS)))
-    return Prose((Span(ELLIPSIS),), block.path)
+    return None
 
 
 @dataclass(slots=True)
@@ -158,6 +165,13 @@ class _Cutter:
         self.dialect = dialect
         self.lengths = lengths
         self.mentions = mentions
+
+    def shown(self, document: Document, first: tuple[Length, ...]) -> Iterator[tuple[list[Piece], Rendered]]:
+        """The parts in which there is something to see, as pieces and bound."""
+        for pieces in self.parts(document, first):
+            rendered = _bound(pieces, document, self.dialect)
+            if not is_blank(rendered.visible):
+                yield pieces, rendered
 
     def parts(self, document: Document, first: tuple[Length, ...]) -> Iterator[list[Piece]]:
         """``first``: what the first part must keep instead."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
-from messaging_core.markup.layout import Look, adapt, join
+from messaging_core.markup.layout import Look, adapt, bold, join
 from messaging_core.markup.runs import ZERO_WIDTH, Hand, write
 from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Block, Code, Document, Link, Prose
 
@@ -30,22 +30,31 @@ def code_block(written: Code) -> str:
 
 def link(shown: str, _target: Link, ends: bool) -> str | None:
     """A bare address; a space ends it where nothing else would."""
-    return None if "`" in shown else shown if ends else f"{shown} "
+    if "`" in shown:
+        return None
+    return shown if ends else f"{shown} "
 
 
 _prepare = adapt()
 
 
 def prepare(document: Document) -> Document:
-    """No marks on addresses: their signs could be taken for a part of the address."""
+    """Headings are bold; addresses have no marks, whose signs could be taken for a part of them."""
     prepared = _prepare(document)
-    return replace(prepared, blocks=tuple(map(_with_plain_addresses, prepared.blocks)))
+    return replace(prepared, blocks=tuple(map(_prepared, prepared.blocks)))
 
 
-def _with_plain_addresses(block: Block) -> Block:
-    if not isinstance(block, Prose) or not any(span.link is not None for span in block.spans):
+def _prepared(block: Block) -> Block:
+    if not isinstance(block, Prose):
         return block
-    return replace(block, spans=tuple(span if span.link is None else replace(span, marks=0) for span in block.spans))
+    spans = bold(block.spans) if block.heading else block.spans
+    if any(span.link is not None for span in spans):
+        spans = tuple(span if span.link is None else replace(span, marks=0) for span in spans)
+    return replace(block, spans=spans) if spans is not block.spans else block
+
+
+def _heading(_level: int) -> str | None:
+    return ""  # bold already
 
 
 _HAND = Hand(
@@ -57,6 +66,7 @@ _HAND = Hand(
     block=code_block,
     guarded="*_~`",
     words=True,
+    heading=_heading,
 )
 
 

@@ -30,17 +30,17 @@ def seen(text: str, marks: int = 0) -> Seen:
     return [(sign, marks) for sign in text if not sign.isspace() and unicodedata.category(sign) not in ("Cf", "Cc")]
 
 
-def meant(document: Document, *, heading: Callable[[int], int] = lambda _level: BOLD) -> Seen:
-    """What the tree says: every leaf, in order. ``heading``: the marks that a heading's level adds."""
+def meant(document: Document, *, heading: int = BOLD) -> Seen:
+    """What the tree says: every leaf, in order. ``heading``: the marks that a heading adds."""
     found: Seen = []
     for block in document.blocks:
         found += _meant(block, heading)
     return found
 
 
-def _meant(block: Block, heading: Callable[[int], int]) -> Seen:
+def _meant(block: Block, heading: int) -> Seen:
     if isinstance(block, Prose):
-        return _spans(block.spans, heading(block.heading) if block.heading else 0)
+        return _spans(block.spans, heading if block.heading else 0)
     if isinstance(block, Code):
         return seen(block.text, CODE)
     if isinstance(block, Table):
