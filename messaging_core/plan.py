@@ -5,7 +5,6 @@
     Message + Conversation + Settings + FileFacts ── plan ──▶ Result[Plan, Refusal]
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,14 +24,16 @@ from messaging_core.routing import Route, capable, route
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A send that only has to be performed. ``kind``: "text", "media" or "voice". ``proposal``: what a person must
-    approve first, if anything."""
+    """A send that only has to be performed. ``kind``: "text", "media" or "voice". ``outgoing``: what ``start``
+    describes, by what was ``given``. ``proposal``: what a person must approve first, if anything."""
 
     tool: str
     route: Route
     kind: str
     parts: int
     start: Step
+    outgoing: Outgoing
+    given: "Given"
     proposal: Proposal | None = None
 
     @property
@@ -125,14 +126,28 @@ def _described(
         subject=conversation.subject if here and found.kept else None,
         numbered_from=there + 1,
     )
-    described = found.channel.describe(found.at, outgoing, given.ids, given.known or {})
+    described = _start(found, outgoing, given)
     kind = "voice" if message.voice_path else "media" if message.media_path else "text"
     proposal = (
         policy.propose(tool, found, kind, parts, given.facts, settings.security.approval, given.ids, preview_of(parts))
         if isinstance(verdict, policy.NeedsApproval)
         else None
     )
-    return described.map(lambda start: Plan(tool, found, kind, len(parts), _probed(found, start, given), proposal))
+    return described.map(lambda start: Plan(tool, found, kind, len(parts), start, outgoing, given, proposal))
+
+
+def with_known(planned: Plan, known: Known) -> Plan:
+    """The same send of the same parts, described by what has been learned since it was planned."""
+    if known == (planned.given.known or {}):
+        return planned
+    given = replace(planned.given, known=known)
+    start = _start(planned.route, planned.outgoing, given)
+    return start.map(lambda step: replace(planned, start=step, given=given)).value_or(planned)
+
+
+def _start(found: Route, outgoing: Outgoing, given: Given) -> Result[Step, Refusal]:
+    described = found.channel.describe(found.at, outgoing, given.ids, given.known or {})
+    return described.map(lambda start: _probed(found, start, given))
 
 
 def _probed(found: Route, start: Step, given: Given) -> Step:
@@ -152,7 +167,3 @@ def requests_of(planned: Plan) -> tuple[Any, ...]:
 
     drive(rehearse, planned.start)
     return tuple(seen)
-
-
-def with_known(given: Given, known: Mapping[str, str]) -> Given:
-    return replace(given, known=known)

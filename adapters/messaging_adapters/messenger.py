@@ -34,9 +34,10 @@ from messaging_core.channels.channel import Configured
 from messaging_core.config.schemas import from_mapping
 from messaging_core.config.settings import Configuration, Settings
 from messaging_core.errors import InvalidArguments, Proposal, Refusal, UnknownTool
+from messaging_core.flow import Step
 from messaging_core.message import Conversation, Ids, Message
 from messaging_core.outcome import Outcome, refused
-from messaging_core.plan import Given, Plan, plan
+from messaging_core.plan import Given, Plan, plan, with_known
 from messaging_core.routing import active
 from messaging_core.secrecy import Secrets
 from messaging_core.tools import Shape, Tool
@@ -244,7 +245,10 @@ class Messenger:
         permitted = self._permission.of(found.proposal, partial(self._again, request), approved)
         if not is_successful(permitted):
             return self._sender.refuse(request.tool, permitted.failure(), event)
-        return self._sender.send(found.start, self._line(found.route.at), event)
+        return self._sender.send(found.start, self._line(found.route.at), event, partial(self._start, found))
+
+    def _start(self, planned: Plan) -> Step:
+        return with_known(planned, self._lessons.known()).start
 
     def _again(self, request: "_Request", approved: Proposal) -> Outcome:
         return self._go(request, self._ids(), approved)

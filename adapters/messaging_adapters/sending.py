@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,15 +39,19 @@ class Sender:
     def __init__(self, ports: Ports, lessons: Lessons) -> None:
         self._ports, self._lessons = ports, lessons
 
-    def send(self, start: Step, line: Line, event: audit.Event) -> Outcome:
-        """The whole send: nothing leaves before its ``begin`` is recorded, nothing returns before its ``end`` is."""
+    def send(self, start: Step, line: Line, event: audit.Event, anew: Callable[[], Step] | None = None) -> Outcome:
+        """The whole send: nothing leaves before its ``begin`` is recorded, nothing returns before its ``end`` is.
+
+        ``anew``: asked for the start when the turn has come, since the send before may have learned what this one would
+        ask for once more (the opening of a direct-message channel).
+        """
         clock = self._ports.clock
         began = clock.monotonic()
         written = self._ports.audit.write(audit.begun(event, clock.now()))
         if not is_successful(written):
             return replace(refused(event.tool, written.failure(), line.channel, event.recipient), event=event.id)
         run = _Run(self._ports, self._lessons, line, began + line.retry.deadline)
-        result = self._account(run.in_turn(start, event.recipient), line, event)
+        result = self._account(run.in_turn(start, event.recipient, anew), line, event)
         self._ports.audit.write(audit.ended(event, result, clock.now(), run.attempts, clock.monotonic() - began))
         log.info("%s: %s", line.channel, result.status.value)
         return result
@@ -92,12 +97,15 @@ class _Run:
         self._ports, self._lessons, self._line, self._deadline = ports, lessons, line, deadline
         self.attempts = 0
 
-    def in_turn(self, start: Step, recipient: str) -> Result[Done, Stopped]:
+    def in_turn(self, start: Step, recipient: str, anew: Callable[[], Step] | None) -> Result[Done, Stopped]:
         """What another thread sends to the same recipient comes before all of this, or after it."""
         if isinstance(start, Done):
             return Success(start)
         with self._ports.limiter.turn((self._line.channel, recipient), self._deadline) as turn:
-            return self._until_over(start) if is_successful(turn) else Failure(Stopped(start, turn.failure()))
+            if not is_successful(turn):
+                return Failure(Stopped(start, turn.failure()))
+            first = start if anew is None else anew()
+            return Success(first) if isinstance(first, Done) else self._until_over(first)
 
     def _until_over(self, start: Exchange) -> Result[Done, Stopped]:
         at, attempt = start, 0
