@@ -286,7 +286,17 @@ def test_conversations_that_run_at_the_same_time_never_mix(tmp_path):
     assert sorted(seen) == sorted(text for _, _, text in turns)
     for (name, to, _), result in zip(turns, results, strict=True):
         assert (result.details["channel"], result.details["recipient"]) == (name, to)
-    assert len(far_end.of["discord"].opened) <= 5 and all(not model.refused for model in far_end.of.values())
+    assert far_end.of["discord"].opened == ["42"] and len(far_end.of["slack"].opened) <= 1
+    assert all(not model.refused for model in far_end.of.values())
+
+
+@pytest.mark.parametrize(("channel", "person"), [("dc", "user:42"), ("sl", "U0000000001")])
+def test_messages_at_the_same_time_open_a_persons_dm_once(channel, person, tmp_path):
+    with town(tmp_path) as (front, far_end), ThreadPoolExecutor(8) as threads:
+        path = front.file("a.png", png())
+        results = list(threads.map(lambda _: front.send(media_path=path, channel=channel, recipient=person), range(8)))
+    assert all(result.ok for result in results)
+    assert [len(model.opened) for model in (far_end.of["discord"], far_end.of["slack"])] in ([1, 0], [0, 1])
 
 
 def test_two_long_texts_to_one_chat_stand_one_after_the_other(tmp_path):

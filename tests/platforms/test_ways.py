@@ -199,6 +199,39 @@ def test_in_slack_nobody_is_rung(tmp_path):
     assert all(one.pings == [] for one in far_end["C0123456789"].messages) and far_end.refused == []
 
 
+def test_a_bucket_that_is_empty_is_waited_for_before_the_next_message(tmp_path):
+    """By the headers of a good answer, so that no refusal is needed to learn it."""
+    empty = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": "1.7", "X-RateLimit-Bucket": "b"}
+    with DISCORD.open(tmp_path) as (front, far_end):
+        far_end.script("message", reply(json={"id": "1", "channel_id": "789"}, headers=empty))
+        front.send(text="first")
+        assert front.clock.slept == []
+        front.send(text="elsewhere", recipient="790")
+        assert front.clock.slept == []
+        front.send(text="second")
+        assert 1.5 < sum(front.clock.slept) < 1.9
+
+
+def test_a_wait_for_everybody_holds_every_channel_of_the_bot(tmp_path):
+    with DISCORD.open(tmp_path) as (front, far_end):
+        far_end.script("message", *[discord.limited(4.0, everywhere=True)] * 4)
+        assert not front.send(text="x").ok
+        waited = sum(front.clock.slept)
+        assert front.send(text="y", recipient="790").ok
+        assert sum(front.clock.slept) - waited > 3.5
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>error code: 1015</html>", "", '{"code": 0}', '{"retry_after": "soon"}', '{"retry_after": -1}']
+)
+def test_too_many_without_a_readable_wait_is_tried_again_after_a_second_at_least(body, tmp_path):
+    for door in (DISCORD, TELEGRAM, SLACK):
+        with door.open(tmp_path) as (front, far_end):
+            far_end.script(door.call, reply(429, body=body))
+            assert front.send(text="x").ok and 1.0 <= sum(front.clock.slept) < 3
+            assert len(door.arrived(far_end)) == 1
+
+
 # --- WhatsApp ---------------------------------------------------------------------------------------------------------
 
 
