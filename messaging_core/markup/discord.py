@@ -18,7 +18,9 @@ from messaging_core.markup.runs import ZERO_WIDTH, Hand, write
 from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Code, Link
 
 _ESCAPED = re.compile(
-    r"[\\*~`]|(?<![^\W_])_|_(?![^\W_])|\|(?=\|)|(?<=\|)\||(?<=\])\(|(?P<live><(?=[@#:/!]|a:|t:|id:|sound:|https?:|$))"
+    r"[\\*_~`\[]|\|(?=\|)|(?<=\|)\||<(?=[a-z]{0,9}https?:|[a-z][a-z0-9+.-]{1,30}:(?!\d)|[^\s<>@]{1,64}@|$)"
+    r"|(?P<live><(?=[@#:/]|a:|t:|id:|sound:))",
+    re.IGNORECASE,
 )
 _AT_LINE_START = re.compile(r"(\s*)(#{1,3}(?=\s|$)|-#(?=\s|$)|>(?=\s|$|>>)|[-+](?=\s|$)|\d{1,9}(?=\.(?:\s|$)))")
 _LANGUAGE = re.compile(r"[a-zA-Z0-9_+.#-]{1,30}")
@@ -71,14 +73,8 @@ def link(shown: str, target: Link, ends: bool) -> str:
             if web("", target.url)
             else escape(shown, False, False)
         )
-    return f"[{_LABEL.sub(_escaped_bracket, shown)}]({_address(target.url)})"
-
-
-_LABEL = re.compile(r"[\[\]]")
-
-
-def _escaped_bracket(found: re.Match[str]) -> str:
-    return "\\" + found[0]
+    label = shown.replace("]", "\\]")  # the opening ones are escaped everywhere
+    return f"[{label}]({_address(target.url)})"
 
 
 def _address(url: str) -> str:

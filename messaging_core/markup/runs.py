@@ -102,9 +102,10 @@ def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
     out: list[str] = []
     last = _Kind.RAW
     for place_, (kind, text) in enumerate(tokens):
-        if last is _Kind.CLOSE and (kind is _Kind.OPEN or (hand.words and kind is not _Kind.CLOSE and _in_word(text[0]))):
-            out.append(ZERO_WIDTH)
-        elif kind is _Kind.OPEN and hand.words and out and _in_word(out[-1][-1]):
+        if (
+            last is _Kind.CLOSE
+            and (kind is _Kind.OPEN or (hand.words and kind is not _Kind.CLOSE and _in_word(text[0])))
+        ) or (kind is _Kind.OPEN and hand.words and out and _in_word(out[-1][-1])):
             out.append(ZERO_WIDTH)
         if text:
             out.append(hand.escape(text, place_ == 0, mentions) if kind is _Kind.LITERAL else text)
@@ -142,14 +143,16 @@ def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
     if not core.strip():
         return [(_Kind.LITERAL, span.text)]
     start = span.text.index(core)
-    code = hand.code(core) if span.marks & CODE and (span.link is None or hand.code_in_links) else None
+    # A bracket in a label that is code could not be escaped.
+    linkable = span.link is None or (hand.code_in_links and "[" not in core and "]" not in core)
+    code = hand.code(core) if span.marks & CODE and linkable else None
     body: _Token = (_Kind.LITERAL, core) if code is None else (_Kind.RAW, code)
     if span.link is not None:
         text = hand.escape(core, False, mentions) if code is None else code
         linked = hand.link(core if span.link.bare else text, span.link, ends and span.text.endswith(core))
         body = (_Kind.LITERAL, core) if linked is None else (_Kind.RAW, linked)
     signs = [sign for mark, sign in hand.signs if span.marks & mark]
-    if code is not None and any(sign in code[1:-1] for sign in hand.guarded):
+    if span.marks & CODE and any(sign in core for sign in (*hand.guarded, *(sign[0] for _, sign in hand.signs))):
         signs = []  # one in the code could end the run
     inner = [body]
     if signs or code is not None:

@@ -263,8 +263,37 @@ def signal_styled(text: str) -> Seen:
 # --- HTML -------------------------------------------------------------------------------------------------------------
 
 _HTML_MARKS = {"strong": BOLD, "em": ITALIC, "del": STRIKE, "code": CODE, "pre": CODE}
-_MATRIX = set("del h1 h2 h3 h4 h5 h6 blockquote p a ul ol sup sub li b i u strong em s code hr br div table".split())
-_MATRIX |= set("thead tbody tr th td caption pre span img details summary".split())
+_MATRIX = set(
+    [
+        "del",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "blockquote",
+        "p",
+        "a",
+        "ul",
+        "ol",
+        "sup",
+        "sub",
+        "li",
+        "b",
+        "i",
+        "u",
+        "strong",
+        "em",
+        "s",
+        "code",
+        "hr",
+        "br",
+        "div",
+        "table",
+    ]
+)
+_MATRIX |= set(["thead", "tbody", "tr", "th", "td", "caption", "pre", "span", "img", "details", "summary"])
 _VOID = {"br", "hr", "meta"}
 _BLOCKS = {"p", "ul", "ol", "li", "blockquote", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "table", "hr"}
 
@@ -292,7 +321,14 @@ class Html(HTMLParser):
             raise Refused(f"<{tag}> in {self.open}")
         if tag == "a" and "a" in self.open:
             raise Refused("a link in a link")
-        if tag == "a" and (dict(attrs)["href"] or "").split(":")[0].lower() not in ("https", "http", "ftp", "mailto", "magnet", "tel"):
+        if tag == "a" and (dict(attrs)["href"] or "").split(":")[0].lower() not in (
+            "https",
+            "http",
+            "ftp",
+            "mailto",
+            "magnet",
+            "tel",
+        ):
             raise Refused(f"{attrs}")
         if tag not in _VOID:
             self.open.append(tag)

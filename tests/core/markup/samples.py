@@ -100,6 +100,6 @@ _PIECES = [
 texts = st.lists(st.sampled_from(_PIECES), max_size=40).map("".join)
 """Texts made of everything that means something to some platform."""
 
-long_texts = st.lists(st.sampled_from([*_PIECES, "lorem ipsum dolor sit amet ", "wordwordword " * 9, "x" * 90]), min_size=20, max_size=120).map(
-    "".join
-)
+long_texts = st.lists(
+    st.sampled_from([*_PIECES, "lorem ipsum dolor sit amet ", "wordwordword " * 9, "x" * 90]), min_size=20, max_size=120
+).map("".join)

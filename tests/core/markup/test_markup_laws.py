@@ -63,7 +63,7 @@ def test_an_answer_shows_what_it_says(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", READ, ids=lambda dialect: dialect.name)
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=texts)
 def test_any_text_shows_what_it_says(dialect: Dialect, text: str) -> None:
     check(dialect, parse(text))
@@ -97,7 +97,7 @@ def check_parts(dialect: Dialect, document: Document) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(text=long_texts)
 def test_parts_of_any_text_keep_the_limit_and_lose_nothing(dialect: Dialect, text: str) -> None:
     check_parts(dialect, parse(text))

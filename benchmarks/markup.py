@@ -1,0 +1,81 @@
+"""How long a text takes from Markdown to parts, for each dialect; and how the time grows for hostile texts.
+
+    pip install telegramify-markdown slackify-markdown
+    PYTHONPATH=. python benchmarks/markup.py
+
+The two are rendered beside ours if they are installed. Best of several runs, microseconds.
+"""
+
+import time
+from collections.abc import Callable
+
+from messaging_core.markup.length import Length, Unit
+from messaging_core.markup.split import split
+from messaging_core.markup.tree import parse
+from tests.core.markup.samples import ANSWER, DIALECTS
+
+TEN_KB = (ANSWER * 20)[:10_000]
+LIMIT = (Length(4096, Unit.CODE_POINTS),)
+
+
+def best(work: Callable[[], object], runs: int = 30) -> float:
+    times = []
+    for _ in range(runs):
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def main() -> None:
+    print(f"{len(TEN_KB)} characters, from text to parts of {LIMIT[0].limit}")
+    print(f"  {'parse alone':28}{best(lambda: parse(TEN_KB)) * 1e6:10.0f} µs")
+    for dialect in DIALECTS:
+        taken = best(lambda dialect=dialect: split(parse(TEN_KB), dialect, LIMIT))
+        print(f"  {dialect.name:28}{taken * 1e6:10.0f} µs")
+    for name, work in others():
+        print(f"  {name:28}{best(work) * 1e6:10.0f} µs")
+    print("Hostile texts, seconds for each size (a straight line doubles)")
+    for name, make, size in HOSTILE:
+        row = [
+            best(lambda n=n: [split(parse(make(n)), dialect, LIMIT) for dialect in DIALECTS[:4]], 1)
+            for n in (size // 4, size // 2, size)
+        ]
+        print(f"  {name:28}" + "".join(f"{taken:10.3f}" for taken in row))
+
+
+HOSTILE: list[tuple[str, Callable[[int], str], int]] = [
+    ("words, 1 MB", lambda n: "word " * (n // 5), 1_000_000),
+    ("no white space, 1 MB", lambda n: "x" * n, 1_000_000),
+    ("emphasis signs, 1 MB", lambda n: "*a_ ~b` " * (n // 8), 1_000_000),
+    ("styled runs, 1 MB", lambda n: "**a** _b_ `c` " * (n // 14), 1_000_000),
+    ("addresses, 1 MB", lambda n: "https://h.test/_a_/b " * (n // 21), 1_000_000),
+    ("quotes, 10,000 deep", lambda n: "> " * n + "x", 10_000),
+    ("lists, 10,000 deep", lambda n: "- " * n + "x", 10_000),
+    ("100,000 backticks", lambda n: "a " + "`" * n, 100_000),
+    ("100,000 brackets", lambda n: "[" * n, 100_000),
+    ("open tags", lambda n: "<b>" * n, 100_000),
+]
+
+
+def others() -> list[tuple[str, Callable[[], object]]]:
+    found: list[tuple[str, Callable[[], object]]] = []
+    try:
+        import telegramify_markdown
+
+        found.append(("telegramify (MarkdownV2)", lambda: telegramify_markdown.markdownify(TEN_KB)))
+        if hasattr(telegramify_markdown, "convert"):
+            found.append(("telegramify (entities)", lambda: telegramify_markdown.convert(TEN_KB)))
+    except ImportError:
+        print("telegramify-markdown is not installed")
+    try:
+        from slackify_markdown import slackify_markdown
+
+        found.append(("slackify", lambda: slackify_markdown(TEN_KB)))
+    except ImportError:
+        print("slackify-markdown is not installed")
+    return found
+
+
+if __name__ == "__main__":
+    main()
