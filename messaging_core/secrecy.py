@@ -7,12 +7,14 @@ that came from outside (replies, exceptions). What is sent is never redacted.
 """
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
+from html import escape
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 SHORTEST_REDACTED = 6
 """Characters. A shorter value stands in ordinary words: masking it would destroy the text and show where it stood."""
@@ -94,50 +96,110 @@ class Secrets(Mapping[str, str]):
         return tuple(name for name, value in self._values.items() if 0 < len(value) < SHORTEST_REDACTED)
 
     @cached_property
+    def _looked_for(self) -> tuple[str, ...]:
+        """Each form of each value, the longest first."""
+        return tuple(sorted({*_forms(self._values.values())}, key=len, reverse=True))
+
+    @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        forms = sorted(set(_forms(self._values.values())), key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, forms)), re.IGNORECASE) if forms else None
+        return re.compile("|".join(map(re.escape, self._looked_for)), re.IGNORECASE) if self._looked_for else None
+
+    @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        return frozenset(
+            form[:length].casefold() for form in self._looked_for for length in range(SHORTEST_REDACTED, len(form))
+        )
 
     def redact(self, foreign: str) -> str:
-        """``foreign`` with every known value, in each form it may have taken, replaced by ``***``."""
-        return foreign if self._pattern is None else self._pattern.sub(MASK, foreign)
+        """``foreign`` with every known value, in each form it may have taken, replaced by ``***``; and with each
+        beginning of one before a mark that something was cut off."""
+        if self._pattern is None:
+            return foreign
+        pieces = _CUT_OFF.split(self._pattern.sub(MASK, foreign))
+        return "".join((*map(self._whole, pieces[:-1]), pieces[-1])) if len(pieces) > 1 else pieces[0]
+
+    def _whole(self, text: str) -> str:
+        """``text`` without the beginning of a value that is its end."""
+        longest = len(self._looked_for[0])
+        start = next(
+            (at for at in range(max(len(text) - longest, 0), len(text)) if text[at:].casefold() in self._beginnings),
+            None,
+        )
+        return text if start is None else text[:start] + MASK
+
+
+CUT = "…"
+"""Stands where a text was cut off. Without it nobody could tell the beginning of a secret from another word."""
+
+_CUT_OFF = re.compile(r"(?=…|\.\.\.)")
+
+
+def shortened(text: str, most: int) -> str:
+    """``text``, or its first ``most`` characters and the mark that something was cut off.
+
+    >>> shortened("abcdef", 4)
+    'abcd…'
+    """
+    return text if len(text) <= most else text[:most] + CUT
 
 
 def _forms(values: Iterable[str]) -> Iterator[str]:
-    """A value as it is, percent-encoded, backslash-escaped, in base64 at each of the three alignments; and, of a URL,
-    its secret ends."""
+    """A value and its secret ends: as they are and as each way of writing them would have them."""
     for value in values:
-        for plain in (value, *_ends(value)):
-            if len(plain) < SHORTEST_REDACTED:
-                continue
-            yield plain
-            yield quote(plain, safe="")
-            yield quote(plain)
-            yield quote_plus(plain)
-            yield plain.encode("unicode_escape").decode("ascii")
-            raw = plain.encode()
-            for shift in range(3):
-                # The characters that depend on the neighbours are cut off at both ends.
-                whole = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
-                core = whole[(0, 2, 3)[shift] : len(whole) - (1 if (shift + len(raw)) % 3 else 0)]
-                if len(core) >= SHORTEST_REDACTED:
-                    yield core
-                    yield core.replace("+", "-").replace("/", "_")
+        for plain in {value, *_ends(value)}:
+            if len(plain) >= SHORTEST_REDACTED:
+                yield from (
+                    form for form in {*_written(plain), *_in_base64(plain.encode())} if len(form) >= SHORTEST_REDACTED
+                )
+
+
+def _written(plain: str) -> Iterator[str]:
+    """As it is, with its bytes read as Latin-1, on one line, percent-encoded, as text in JSON, Python and HTML."""
+    for text in {plain, plain.encode().decode("latin-1"), " ".join(plain.split())}:
+        yield text
+        yield from (quote(text, safe=""), quote(text), quote_plus(text), quote(text, safe=":/?&=@"))
+        for escaped in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]):
+            yield from (escaped, escaped.replace("/", "\\/"))
+        yield from (
+            text.encode("unicode_escape").decode("ascii"),
+            text.encode("ascii", "backslashreplace").decode("ascii"),
+        )
+        yield from (escape(text), escape(text, quote=False), escape(text).replace("&#x27;", "&#39;"))
+
+
+def _in_base64(raw: bytes) -> Iterator[str]:
+    """At each of the three alignments, without the characters at both ends that depend on the neighbours."""
+    for shift in range(3):
+        whole = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
+        core = whole[(0, 2, 3)[shift] : len(whole) - (1 if (shift + len(raw)) % 3 else 0)]
+        yield from (core, core.replace("+", "-").replace("/", "_"), core.replace("/", "\\/"), quote(core, safe=""))
+
+
+_AUTHORITY = re.compile(r"[^/?#\\]*")
 
 
 def _ends(value: str) -> Iterator[str]:
-    """Of a secret URL, what libraries quote without the rest: path and query, and each long segment (the token)."""
+    """What is quoted without the rest. Of a URL: path and query, each long segment (the token), the login as it is
+    written, as it is meant and as it is sent. Of a signing secret: the key."""
+    yield value.removeprefix("whsec_")
     _, separator, rest = value.partition("://")
     if separator:
         _, slash, path = rest.partition("/")
         if slash and len(path) >= SHORTEST_REDACTED:
             yield "/" + path
         for segment in re.split(r"[/?&=#]", path):
-            if len(segment) >= 16:
+            if len(segment) >= LONG:
                 yield segment
-        user, at, _ = rest.partition("@")
-        if at and "/" not in user:
-            yield from user.split(":")
+                yield unquote(segment)
+        login, at, _ = _AUTHORITY.match(rest)[0].rpartition("@")  # type: ignore[index]
+        if at:
+            for text in (login, unquote(login)):
+                user, _, password = text.partition(":")
+                yield from (text, user, password)
+
+
+LONG = 16
+"""Characters of a segment of a URL that is taken for a token; shorter ones are words."""
 
 
 def redact(secrets: Secrets, foreign: str) -> str:
@@ -146,7 +208,8 @@ def redact(secrets: Secrets, foreign: str) -> str:
 
 
 def scrub(secrets: Secrets, value: Any) -> Any:
-    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was told."""
+    """An error or receipt with every text in it redacted: what a platform or a library says may hold what it was
+    told."""
     if isinstance(value, str):
         return secrets.redact(value)
     if isinstance(value, tuple):

@@ -61,9 +61,14 @@ class Sender:
         if is_successful(ended):
             result = of_done(scrub(self._ports.secrets, ended.unwrap()), *where)
         else:
-            stopped = ended.failure()
-            result = of_stopped(replace(stopped, cause=scrub(self._ports.secrets, stopped.cause)), *where)
+            result = of_stopped(self._clean(ended.failure()), *where)
         return replace(result, event=event.id, kind=event.kind)
+
+    def _clean(self, stopped: Stopped) -> Stopped:
+        """What the far end said, of the failure and of what arrived before it; the request is ours and holds none."""
+        secrets, at = self._ports.secrets, stopped.at
+        delivered, undelivered = scrub(secrets, at.delivered), scrub(secrets, at.undelivered)
+        return Stopped(replace(at, delivered=delivered, undelivered=undelivered), scrub(secrets, stopped.cause))
 
     def refuse(self, tool: str, refusal: Refusal, event: audit.Event) -> Outcome:
         """A refusal is recorded too: that it was asked for, never what was to be said."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from messaging_core.errors import Denied, Invalid, InvalidRecipient, RateLimited, Rejected, SendError, Unavailable
+from messaging_core.secrecy import shortened
 from messaging_core.wire.http import HttpReply, wait_of
 
 Table: TypeAlias = Mapping[str, type[SendError]]
@@ -11,6 +12,9 @@ Table: TypeAlias = Mapping[str, type[SendError]]
 
 AMBIGUOUS = frozenset({502, 504, *range(520, 528)})
 """Statuses by which a gateway says that it does not know what became of the request behind it."""
+
+LONGEST = 300
+"""Characters of the platform's own words."""
 
 
 def failure(
@@ -24,12 +28,12 @@ def failure(
 ) -> SendError:
     """The error that ``reply`` is: by the platform's ``code`` where ``table`` has it, else by the HTTP status.
 
-    ``detail``: the platform's own words, cut to 300 characters. ``wait``: seconds, where the body names them; the
+    ``detail``: the platform's own words, cut to :data:`LONGEST`. ``wait``: seconds, where the body names them; the
     longer of it and the
     ``Retry-After`` header counts. ``recipient``: as named by the error where the table says that the recipient is at
     fault.
     """
-    status, reason, detail = reply.status, reply.reason, " ".join(detail.split())[:300]
+    status, reason, detail = reply.status, reply.reason, shortened(" ".join(detail.split()), LONGEST)
     waits = [seconds for seconds in (wait, wait_of(reply)) if seconds is not None]
     after = max(waits, default=None)
     kind = (table or {}).get(code) or _by_status(status)

@@ -17,7 +17,7 @@ from urllib.parse import quote as quote_url
 from returns.result import Failure, Result, Success
 
 from messaging_core.channels.channel import Capabilities, Channel, Configured, Known, Limits, Sort, key
-from messaging_core.channels.failures import failure
+from messaging_core.channels.failures import LONGEST, failure
 from messaging_core.errors import (
     Denied,
     Invalid,
@@ -36,6 +36,7 @@ from messaging_core.markup.length import Length, Of, Unit
 from messaging_core.markup.signal import SIGNAL, SIGNAL_STYLED
 from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Prose, Span
 from messaging_core.message import Content, Ids, MediaPart, Outgoing, Recipient
+from messaging_core.secrecy import shortened
 from messaging_core.wire.http import (
     JSON_TYPE,
     FileRef,
@@ -399,7 +400,7 @@ def _error(
     wait: Any = None,
 ) -> SendError:
     """An error of the kind. Where the network failed in the middle, some of it may have gone out."""
-    detail = " ".join(detail.split())[:300]
+    detail = shortened(" ".join(detail.split()), LONGEST)
     if kind is InvalidRecipient:
         return InvalidRecipient(recipient, "", detail or code, status, reason)
     if kind is RateLimited:

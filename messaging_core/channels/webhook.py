@@ -15,7 +15,7 @@ from messaging_core.errors import InvalidRecipient, Refusal, SendError
 from messaging_core.flow import Done, Exchange, Part, Receipt, Scope, Step, in_order
 from messaging_core.markup.plain import PLAIN
 from messaging_core.message import Content, Ids, Outgoing, Recipient, TextPart
-from messaging_core.secrecy import Secret, Text, pieces
+from messaging_core.secrecy import Secret, Text, pieces, shortened
 from messaging_core.wire.http import (
     JSON_TYPE,
     Body,
@@ -131,8 +131,8 @@ def _detail(reply: HttpReply) -> str:
     for path in (("error", "message"), ("error",), ("message",), ("detail",), ("errorDescription",)):
         if isinstance(at(body, *path), str):
             return text_at(body, *path)
-    text = reply.body[:400].decode("utf-8", "replace").strip()
-    return "" if text.startswith(("<", "{", "[")) else text[:200]
+    text = reply.body[:4000].decode("utf-8", "replace").strip()
+    return "" if text.startswith(("<", "{", "[")) else shortened(text, 200)
 
 
 def rehearse(request: Any) -> HttpReply:

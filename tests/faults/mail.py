@@ -88,6 +88,7 @@ FAULTS = (
 class MailServer:
     fault: MailFault
     tls: ssl.SSLContext | None = None
+    auth: bool = False
     mails: list[bytes] = field(default_factory=list)
     connections: int = 0
     seen: list[bytes] = field(default_factory=list)
@@ -139,7 +140,10 @@ class MailServer:
             verb = line[:4].upper().strip().decode("ascii", "replace")
             match verb:
                 case "EHLO":
-                    going = self._say(connection, verb, b"250-mail.test\r\n250 SIZE 1000000\r\n")
+                    login = b"250-AUTH PLAIN LOGIN\r\n" if self.auth else b""
+                    going = self._say(connection, verb, b"250-mail.test\r\n" + login + b"250 SIZE 1000000\r\n")
+                case "AUTH":
+                    going = self._say(connection, verb, b"235 2.7.0 Welcome\r\n")
                 case "MAIL":
                     recipients = 0
                     going = self._say(connection, verb, b"250 OK\r\n")
