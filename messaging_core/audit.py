@@ -145,11 +145,17 @@ def to_line(entry: Entry, secrets: Secrets) -> str:
             "error": entry.error,
             "code": entry.code,
         }
-    kept = {key: _safe(value, secrets, _LENGTHS.get(key, LONGEST_NAME)) for key, value in fields.items()}
-    return json.dumps(kept, ensure_ascii=True, separators=(",", ":")) + "\n"
+    for key, longest in _NOT_OURS.items():
+        if key in fields:
+            fields[key] = _safe(fields[key], secrets, longest)
+    return json.dumps(fields, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
-_LENGTHS = {"media": LONGEST_PATH, "voice": LONGEST_PATH}
+_NOT_OURS = {
+    **dict.fromkeys(("tool", "channel", "recipient", "ids", "undelivered"), LONGEST_NAME),
+    **dict.fromkeys(("media", "voice"), LONGEST_PATH),
+}
+"""Fields whose values a model, a file or a server wrote, and how much of them is kept."""
 
 
 def _safe(value: Any, secrets: Secrets, longest: int) -> Any:

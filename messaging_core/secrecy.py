@@ -113,7 +113,7 @@ class Secrets(Mapping[str, str]):
     def redact(self, foreign: str) -> str:
         """``foreign`` with every known value, in each form it may have taken, replaced by ``***``; and with each
         beginning of one before a mark that something was cut off."""
-        if self._pattern is None:
+        if self._pattern is None or len(foreign) < SHORTEST_REDACTED:
             return foreign
         pieces = _CUT_OFF.split(self._pattern.sub(MASK, foreign))
         return "".join((*map(self._whole, pieces[:-1]), pieces[-1])) if len(pieces) > 1 else pieces[0]
