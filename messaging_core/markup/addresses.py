@@ -93,7 +93,7 @@ class Mask:
         return bool(self._back)
 
     def unmask(self, text: str) -> str:
-        return text.translate(self._back)
+        return text if text.isascii() else text.translate(self._back)
 
 
 def _unused(text: str, count: int) -> list[int]:

@@ -117,7 +117,7 @@ _SENTENCE_ENDS = re.compile(r"[.,:;!?)\]\"']*(?:\s|(?P<all>$))")
 
 
 def _ends(spans: Sequence[Span], after: int) -> bool:
-    """True if an address before ``spans[after]`` is seen to end there: white space follows, or what no address ends with."""
+    """True if an address before ``spans[after]`` is seen to end there: by white space or what no address ends with."""
     if after == len(spans):
         return True
     if spans[after].marks and not spans[after].text[0].isspace():

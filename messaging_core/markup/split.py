@@ -108,18 +108,22 @@ class _Part:
         follows = bool(self.pieces)
         return [_cost(piece, length, follows) for length in self.limits]
 
-    def fits(self, piece: Piece) -> bool:
-        return all(
-            used + cost <= length.limit
-            for used, cost, length in zip(self.used, self.costs(piece), self.limits, strict=True)
-        )
-
     def excess(self, piece: Piece) -> int:
-        """By how much ``piece`` goes over the limits, the worst of them."""
+        """By how much ``piece`` goes over the limits, the worst of them; at most 0 if it fits."""
         return max(
             used + cost - length.limit
             for used, cost, length in zip(self.used, self.costs(piece), self.limits, strict=True)
         )
+
+    def take(self, piece: Piece) -> bool:
+        """Add ``piece`` if it fits."""
+        used = [one + cost for one, cost in zip(self.used, self.costs(piece), strict=True)]
+        for size, length in zip(used, self.limits, strict=True):
+            if size > length.limit:
+                return False
+        self.used = used
+        self.pieces.append(piece)
+        return True
 
     def room(self) -> int:
         """So many signs at most go in: each takes at least one of every unit."""
@@ -181,8 +185,7 @@ class _Cutter:
             rest = _Rest(block)
             while True:
                 whole = self.write(rest, before) if rest.size() <= part.room() else None
-                if whole is not None and part.fits(whole):
-                    part.add(whole)
+                if whole is not None and part.take(whole):
                     before = whole.block
                     break
                 if part.pieces and (not part.worth_filling() or self.fits_alone(rest, before)):
@@ -207,7 +210,7 @@ class _Cutter:
 
     def fits_alone(self, rest: "_Rest", before: Block | None) -> bool:
         empty = _Part.of(self.lengths)
-        return rest.size() <= empty.room() and empty.fits(self.write(rest, before))
+        return rest.size() <= empty.room() and empty.excess(self.write(rest, before)) <= 0
 
     def longest_address(self, limits: tuple[Length, ...]) -> int:
         """A longer address is written out and may be cut: hidden, it would leave no room for its label."""

@@ -266,8 +266,9 @@ class _Reader:
     # Inline
 
     def style(self, style: int, step: int) -> None:
-        self.counts[style] += step
-        marks = sum(mark for mark, count in self.counts.items() if count)
+        counts = self.counts
+        counts[style] += step
+        marks = (BOLD if counts[BOLD] else 0) | (ITALIC if counts[ITALIC] else 0) | (STRIKE if counts[STRIKE] else 0)
         if marks != self.marks:
             self.flush()
             self.marks = marks

@@ -85,7 +85,7 @@ See [ring_road (north)](https://maps.example/wiki/Ring_(road)_3?x=1&y=2), https:
 
 ***both*** **bold*both*** intra**word**bold and _it_**bo**, foo_bar_baz, \\*not bold\\*, @everyone <@123456789012345678>.
 Line one
-line two  
+line two\\
 line three<br>line four ![diagram](https://img.example/d.png)
 """
 
