@@ -104,6 +104,7 @@ def test_what_two_readers_may_read_differently_is_no_address(text):
         ("other:9000", "ws://other:9000/ws", True),
         ("other:9000", "https://other:9000/ws", False),
         ("other:9000", "ws://another:9000/ws", False),
+        ("other:9000", "ws://other:9001/ws", False),
         ("http://other", "http://other.evil.example/", False),
         ("http://127.0.0.1:9000", "http://localhost:9000/hook", True),
         ("*", "ws://other:9000/ws", False),

@@ -1,6 +1,7 @@
 """The WebSocket side, by the ``websockets`` client: targets, acknowledgements, hostile frames, slow and dying clients."""
 
 import json
+import os
 import socket
 import struct
 import threading
@@ -264,12 +265,23 @@ def test_a_client_that_reads_nothing_at_all_is_cut_off_and_holds_no_memory(start
     gateway = start(limits=Limits(frames=20))
     with raw_socket(gateway, room=4096):
         connected(gateway, 1)
+        held = open_files()
         for _ in range(200):
             if gateway.broadcast("x" * 200_000)[0] == 404:
                 break
         status = gateway.until(lambda status: status["connections"]["total"] == 0)
         assert (status["connections"]["total"], status["counts"]["dropped"]) == (0, 1)
         assert status["queue"] == {"frames": 0, "bytes": 0, "sending": 0}
+        assert open_files() == held - 1
+
+
+def open_files():
+    """How many files this process has open once those of passing requests are closed."""
+    counts = []
+    for _ in range(20):
+        counts.append(len(os.listdir("/proc/self/fd")))
+        time.sleep(0.02)
+    return min(counts)
 
 
 def test_one_message_waits_for_many_but_is_held_once(start):
