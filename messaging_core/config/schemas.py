@@ -265,11 +265,33 @@ class _Reading:
         entries = self._renamed(entries, found.place, keys_of(channel.settings))
         own, rules = keys_of(channel.settings), keys_of(Rules)
         self._unknown(entries, found.place, (*own, *rules, *ALIASES), known=(*RECEIVING, "type"))
+        before = len(self.faults)
         values = self._keys(channel.settings, _some(entries, own), found.place, check=channel)
+        if channel.default_key in values and not self._any_of(_ids(own), found.place, before):
+            self._default(channel, values, found.place, entries)
         common = self._keys(Rules, _some(entries, [name for name in rules if name not in own]), found.place)
         if _lacks(channel.settings, values):
             return None
         return Configured(found.name, platform, channel.settings(**values), Rules(**common))
+
+    def _default(
+        self, channel: Channel, values: Mapping[str, Any], place: _Place, entries: Mapping[str, Entry]
+    ) -> None:
+        """The recipient of the settings has the form that one of an argument has: no other could ever be sent to."""
+        missing = [name for name in keys_of(channel.settings) if is_required(channel.settings, name)]
+        text = channel.default_recipient(channel.settings(**(dict.fromkeys(missing) | dict(values))))
+        if text is not None:
+            problem = f"no recipient on {channel.platform}" + (": it has blank ends" if text != text.strip() else "")
+            name = channel.default_key
+            channel.recipient(text).alt(
+                lambda refusal: self._report(
+                    place, name, entries.get(name), [Problem(problem, f"expected {refusal.expected}")]
+                )
+            )
+
+    def _any_of(self, names: Collection[str], place: _Place, since: int) -> bool:
+        """Whether one of these keys was found faulty."""
+        return any(fault.key in {dotted((*place.path, name)) for name in names} for fault in self.faults[since:])
 
     def _platform(self, found: _Found, entries: Mapping[str, Entry]) -> str | None:
         known = tuple(self.registry)
@@ -510,6 +532,11 @@ class _Switch:
 
 def _some(entries: Mapping[str, Entry], names: Collection[str]) -> dict[str, Entry]:
     return {name: entry for name, entry in entries.items() if name in names}
+
+
+def _ids(keys: Mapping[str, Key]) -> tuple[str, ...]:
+    """The keys that a recipient is made of."""
+    return tuple(name for name, key in keys.items() if key.sort in (Sort.ID, Sort.IDS))
 
 
 def _lacks(settings: type[Any], values: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, replace
 
 from messaging_core.channels import CHANNELS
-from messaging_core.channels.channel import Fault, Sort, key
+from messaging_core.channels.channel import Fault, Sort, key, no_default
 from messaging_core.config.schemas import load
 from messaging_core.secrecy import Secret, Text
 from messaging_core.wire.template import Template
@@ -34,7 +34,7 @@ def check(values):
         yield Fault("mode", f"slow without TLS, with {values['token']}", "turn TLS on")
 
 
-TOY = replace(CHANNELS["matrix"], platform="toy", settings=Settings, check=check)
+TOY = replace(CHANNELS["matrix"], platform="toy", settings=Settings, check=check, default_recipient=no_default)
 REGISTRY = {"toy": TOY, **{name: CHANNELS[name] for name in ("cli", "discord-webhook", "matrix", "webhook")}}
 TOKEN = "tok-FAKE-0000"
 

@@ -4,6 +4,9 @@
 import pytest
 from settings_of import TOKEN, faults_of, toy
 
+from messaging_core.channels import CHANNELS
+from messaging_core.config.schemas import load
+
 HEAD = "channels:\n  ops:\n    type: toy\n    token: tok-FAKE-0000\n"
 TOML = "[channels.ops]\ntype = 'toy'\ntoken = 'tok-FAKE-0000'\n"
 
@@ -303,3 +306,38 @@ def test_absurdly_many_faults_are_counted_not_listed():
     faults = faults_of("channels:\n" + "".join(f"  c{index}: {{type: nope}}\n" for index in range(900)))
     assert len(faults) == 101
     assert "800 more faults" in faults[-1][2]
+
+
+DEFAULTS = {
+    # type, the rest of the channel, and the key whose value nobody could be written to by
+    "telegram": ("bot_token: '1:FAKE-token'", {"chat_id": ("abc", "1_000", "' 42 '", "'42/7'", "'${WHO}'")}),
+    "discord": ("bot_token: FAKE-token", {"channel_id": ("general", "0123")}),
+    "slack": ("bot_token: xoxb-FAKE", {"channel_id": ("no channel",)}),
+    "matrix": ("homeserver: https://hs.test, access_token: FAKE-token", {"room_id": ("foo", "ops:hs.test")}),
+    "whatsapp": ("access_token: FAKE-token, phone_number_id: 100200300", {"to": ("12:30:45", "bob")}),
+    "signal": ("http_url: http://127.0.0.1:8080, account: '+15550002222'", {"to": ("Bob Smith",)}),
+    "email": ("smtp_host: smtp.test, from_address: bot@example.org", {"to": ("nobody", "[ops@example.org, nobody]")}),
+}
+
+
+@pytest.mark.parametrize(
+    ("platform", "key", "value"),
+    [(platform, key, value) for platform, (_, keys) in DEFAULTS.items() for key in keys for value in keys[key]],
+)
+def test_a_default_recipient_that_is_none_is_found_when_loading(platform, key, value):
+    text = f"channels:\n  c: {{type: {platform}, {DEFAULTS[platform][0]},\n    {key}: {value}}}\n"
+    (fault,) = load(text, "yaml", {"WHO": "secretpart"}, CHANNELS, "daemon.yaml").failure()
+    assert (fault.line, fault.key) == (3, f"channels.c.{key}")
+    assert "secretpart" not in str(fault)
+    assert fault.did_you_mean
+
+
+def test_a_faulty_default_recipient_is_told_beside_the_other_faults():
+    text = "channels:\n  c:\n    type: telegram\n    chat_id: abc\n    message_thread_id: 7\n    max_part: 1\n"
+    faults = load(text, "yaml", {}, CHANNELS, "daemon.yaml").failure()
+    assert [fault.key for fault in faults] == [f"channels.c.{key}" for key in ("bot_token", "chat_id", "max_part")]
+
+
+def test_slacks_star_is_no_default_recipient_and_no_fault():
+    text = "channels:\n  c: {type: slack, bot_token: xoxb-FAKE, channel_id: '*'}\n"
+    assert load(text, "yaml", {}, CHANNELS, "daemon.yaml").map(lambda _: True).value_or(False)
