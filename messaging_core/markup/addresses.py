@@ -3,9 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 _START = re.compile(r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])", re.IGNORECASE)
+_HINT = re.compile(r"://|[wW]{3}\.")
 _STOP = re.compile(
     r"[\s<>`|\"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*\*"
 )
@@ -25,10 +27,15 @@ def bare_addresses(text: str) -> Iterator[tuple[int, int]]:
     https://github.github.com/gfm/#autolinks-extension-
     """
     end = stop = 0
-    for match in _START.finditer(text):
-        start = match.start()
-        if start < end:
+    # Looking for what every address has is ten times as fast as looking for every way to begin one.
+    for hint in _HINT.finditer(text):
+        if hint.start() < end:
             continue
+        match = _START.match(text, max(end, hint.start() - 5)) or _START.match(text, max(end, hint.start() - 4))
+        match = match or _START.match(text, max(end, hint.start() - 3)) or _START.match(text, hint.start())
+        if match is None:
+            continue
+        start = match.start()
         if stop <= start:
             found = _STOP.search(text, match.end())
             stop = found.start() if found else len(text)
@@ -55,6 +62,7 @@ def _unopened_bracket(text: str, start: int, stop: int) -> int:
 # --- Emphasis signs inside addresses ----------------------------------------------------------------------------------
 
 _MARKS = "_*~"
+_BARE_MARK = re.compile(r"(?<!\\)[_*~]")  # behind a backslash it is escaped already
 
 
 class Mask:
@@ -73,6 +81,7 @@ class Mask:
         if "://" not in lower and "www." not in lower:
             return
         pieces: list[str] = []
+        hidden: dict[str, str] = {}
         at = 0
         for start, end in bare_addresses(text):
             address = text[start:end]
@@ -80,9 +89,8 @@ class Mask:
                 continue
             if not self._back:
                 self._back = dict(zip(_unused(text, len(_MARKS)), _MARKS, strict=True))
-            for sign, mark in self._back.items():
-                # A mark behind a backslash is escaped already.
-                address = re.sub(r"(?<!\\)" + re.escape(mark), chr(sign), address)
+                hidden.update((mark, chr(sign)) for sign, mark in self._back.items())
+            address = _BARE_MARK.sub(partial(_hide, hidden), address)
             pieces += text[at:start], address
             at = end
         if pieces:
@@ -96,7 +104,14 @@ class Mask:
         return text if text.isascii() else text.translate(self._back)
 
 
+def _hide(signs: dict[str, str], mark: re.Match[str]) -> str:
+    return signs[mark[0]]
+
+
 def _unused(text: str, count: int) -> list[int]:
+    usual = list(range(0xF0000, 0xF0000 + count))
+    if not any(chr(code) in text for code in usual):
+        return usual
     signs = set(text)
     return [code for code in range(0xF0000, 0xF0000 + len(signs) + count) if chr(code) not in signs][:count]
 

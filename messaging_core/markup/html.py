@@ -51,8 +51,8 @@ def _write(page: Page, tags: Tags, block: Block, before: Block | None, mentions:
     around = sum(
         _ITEM_ROOM if isinstance(container, Item) else _QUOTE_ROOM + len(page.quote) for container in block.path
     )
-    return replace(
-        text, block=block, html=_boxes(block.path[begun:]) + _html(page, tags, block), begun=begun, around=around
+    return text._replace(
+        block=block, html=_boxes(block.path[begun:]) + _html(page, tags, block), begun=begun, around=around
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.links import Hides, expose, nothing
@@ -29,8 +30,7 @@ class Look:
     keep_bullet: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """What goes before a block (raw and as the reader sees it): ``gap`` unless it is the first of its part,
     ``first``, and ``rest`` at each further line.
     """

@@ -39,6 +39,9 @@ def nest(spans: Sequence[Span], tags: Tags, escape: Callable[[str], str]) -> str
     out: list[str] = []
     stack: list[int | Link] = []
     for place, span in enumerate(spans):
+        if not span.marks and span.link is None and not stack:
+            out.append(escape(span.text))
+            continue
         link = span.link if span.link is not None and tags.anchor(span.link) else None
         if span.marks or link or stack:
             wanted = _KEYS[span.marks] if link is None else [link, *_KEYS[span.marks]]

@@ -83,7 +83,7 @@ def _trailing_off(block: Block) -> Block | None:
     if isinstance(block, Prose) and block.spans:
         last = block.spans[-1]
         if last.link is None and not last.marks & CODE:
-            return replace(block, spans=(*block.spans[:-1], replace(last, text=last.text.rstrip() + ELLIPSIS)))
+            return replace(block, spans=(*block.spans[:-1], last._replace(text=last.text.rstrip() + ELLIPSIS)))
         return replace(block, spans=(*block.spans, Span(ELLIPSIS)))
     return None
 
@@ -307,9 +307,9 @@ class _Rest:
         spans = list(block.spans[first:last])
         if spans:
             tail = spans[-1]
-            spans[-1] = replace(tail, text=tail.text[: end - self.starts[last - 1]])
+            spans[-1] = tail._replace(text=tail.text[: end - self.starts[last - 1]])
             head = spans[0]
-            spans[0] = replace(head, text=head.text[self.start - self.starts[first] :])
+            spans[0] = head._replace(text=head.text[self.start - self.starts[first] :])
         return replace(block, spans=tuple(spans))
 
     def cut_before(self, most: int) -> tuple[int, int]:

@@ -27,7 +27,7 @@ def _without_direction(block: Block) -> Block:
     if isinstance(block, Prose):
         if all(span.text.isascii() for span in block.spans):
             return block
-        return replace(block, spans=tuple(replace(span, text=show_direction(span.text)) for span in block.spans))
+        return replace(block, spans=tuple(span._replace(text=show_direction(span.text)) for span in block.spans))
     return replace(block, text=show_direction(block.text)) if isinstance(block, Code) else block
 
 
@@ -57,7 +57,7 @@ def _coloured(spans: Sequence[Span]) -> str:
 
 def _write_plain(block: Block, before: Block | None, mentions: bool) -> Piece:
     piece = _write(block, before, mentions)
-    return replace(piece, text=piece.visible)
+    return piece._replace(text=piece.visible)
 
 
 def _bind(pieces: Sequence[Piece]) -> Rendered:

@@ -49,7 +49,7 @@ def _prepared(block: Block) -> Block:
         return block
     spans = bold(block.spans) if block.heading else block.spans
     if any(span.link is not None for span in spans):
-        spans = tuple(span if span.link is None else replace(span, marks=0) for span in spans)
+        spans = tuple(span if span.link is None else span._replace(marks=0) for span in spans)
     return replace(block, spans=spans) if spans is not block.spans else block
 
 
