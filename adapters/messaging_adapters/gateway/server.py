@@ -118,6 +118,7 @@ async def serve(
     ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Run a gateway until SIGTERM or SIGINT; the second signal ends it at once. ``ready`` is told its address."""
+    _raise_file_limit()
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end(number: int) -> None:
@@ -140,3 +141,15 @@ async def serve(
                 loop.add_signal_handler(number, end, number)
         ready(f"http://{bracketed(host or '0.0.0.0')}:{bound}")
         await stop.wait()
+
+
+def _raise_file_limit() -> None:
+    """Take as many open files as the system lets this process have: each connection is one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
