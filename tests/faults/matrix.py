@@ -8,6 +8,7 @@ The channels are those of the registry, with the settings of the docs' own examp
 """
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,13 +40,6 @@ PATIENCE = {
 
 # --- The channels -----------------------------------------------------------------------------------------------------
 
-WITHOUT_A_PAGE: dict[str, dict[str, Any]] = {
-    "matrix": {"type": "matrix", "homeserver": "", "access_token": "${MATRIX_TOKEN}", "room_id": "!room:hs.test"},
-    "signal": {"type": "signal", "http_url": "", "account": "+15550001111", "to": "+15550002222"},
-}
-"""Settings of channels whose docs page is still to come."""
-
-
 @cache
 def platforms() -> tuple[str, ...]:
     """Those that speak HTTP: by the request that they describe."""
@@ -54,20 +48,24 @@ def platforms() -> tuple[str, ...]:
 
 def settings_of(platform: str, url: str) -> dict[str, Any]:
     """The docs page's example (its first YAML block), every address in it replaced by ``url``."""
-    page = ROOT / "docs" / "channels" / f"{platform}.md"
-    if page.exists():
-        text = page.read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
-        (settings,) = yaml.safe_load(text)["channels"].values()
-    else:
-        settings = WITHOUT_A_PAGE[platform]
+    page = (ROOT / "docs" / "channels" / f"{platform}.md").read_text()
+    text = page.split("```yaml\n", 1)[1].split("```", 1)[0]
+    settings = next(iter(yaml.safe_load(text)["channels"].values()))
     paths = {Sort.URL: "", Sort.SECRET_URL: "/api/webhooks/1/FAKE-hook-token-1234", Sort.URL_TEMPLATE: "/in/FAKE-in-token"}
     own = {field.name: field.metadata["key"].sort for field in fields(CHANNELS[platform].settings)}
     return settings | {name: url + paths[sort] for name, sort in own.items() if sort in paths}
 
 
+class World(Environment):
+    """The variables of the examples, and the folders of the test that runs."""
+
+    def __missing__(self, name: str) -> str:
+        return os.environ.get(name, "") if name.startswith("XDG_") else super().__missing__(name)
+
+
 def messenger_for(platform: str, url: str, **more: Any) -> Messenger:
     config = {"channels": {"c": settings_of(platform, url)}, **PATIENCE, **more}
-    return Messenger.from_config(config, environ=Environment())
+    return Messenger.from_config(config, environ=World())
 
 
 def good_replies(platform: str, message: Message, **more: Any) -> list[Item]:
@@ -100,7 +98,7 @@ class Fault:
     """``does``: the server's acts, from the good reply and the URL of another host. ``taken``: whether the far end has
     the message after it (None: nobody can know). ``expected``: status and requests of a channel that the platform gives
     no key against repeats; ``keyed``: of one that it gives a key; ``any_2xx``: of a plain webhook, for which any 2xx is
-    a yes. ``only``: the platforms that it exists for.
+    a yes. ``or_else``: what is told where the end was seen before a byte left. ``only``: the platforms that it is of.
     """
 
     name: str
@@ -113,6 +111,11 @@ class Fault:
     slow: bool = False
     after: float | None = None
     settings: tuple[tuple[str, Any], ...] = ()
+    or_else: tuple[str, int] | None = None
+
+    def cells(self, platform: str) -> tuple[tuple[str, int], ...]:
+        """What may be told: mostly one thing."""
+        return (self.cell(platform), *((self.or_else,) if self.or_else else ()))
 
     def cell(self, platform: str) -> tuple[str, int]:
         if platform == "webhook" and self.any_2xx:
@@ -158,10 +161,10 @@ UNSURE = (UNCONFIRMED, 1)
 YES = (DELIVERED, 1)
 
 LOST = (  # the answer is lost, or none
-    Fault("reset before the request was read", one(reset(read="nothing")), None, (UNCONFIRMED, 0), YES),
+    Fault("reset before the request was read", one(reset(read="nothing")), None, (UNCONFIRMED, 0), YES, or_else=YES),
     Fault("reset inside the request", one(reset(read="head")), None, UNSURE, AGAIN),
     Fault("reset after the request", one(reset()), True, UNSURE, AGAIN),
-    Fault("closed before the request was read", one(close(read="nothing")), None, (UNCONFIRMED, 0), YES),
+    Fault("closed before the request was read", one(close(read="nothing")), None, (UNCONFIRMED, 0), YES, or_else=YES),
     Fault("closed after the request", one(close()), True, UNSURE, AGAIN),
     Fault("no answer, request unread", one(hang(read="nothing")), None, (UNCONFIRMED, 0), YES, slow=True),
     Fault("no answer, request read", one(hang()), True, UNSURE, AGAIN),
@@ -222,6 +225,7 @@ IN_JSON = (  # in the platform's own field and unit
     in_json("429, JSON milliseconds", "matrix", {"errcode": "M_LIMIT_EXCEEDED", "error": "Too many", "retry_after_ms": 40}, 0.04),
     in_json("429, JSON milliseconds", "matrix", {"errcode": "M_LIMIT_EXCEEDED", "error": "Too many", "retry_after_ms": 2500}, 2.5),
     in_json("200 that is a limit", "slack", {"ok": False, "error": "ratelimited"}, 4.0, status=200, Retry_After="4"),
+    Fault("200 that is a limit", one(reply(200, json={"jsonrpc": "2.0", "id": "1", "error": {"code": -5, "message": "Rate limit"}})), False, AGAIN, only=("signal",)),
     in_json("429, header alone", "slack", {"ok": False, "error": "ratelimited"}, 4.0, Retry_After="4"),
     in_json("400 that is a limit, seconds by rule", "whatsapp", {"error": {"code": 131056, "message": "(#131056) pair rate limit"}}, 6.0, status=400),
     in_json("400 that is a limit, minutes in a header", "whatsapp", {"error": {"code": 80007, "message": "limit"}}, 120.0, status=400,
@@ -238,7 +242,8 @@ REFUSED = (  # the platform's own form of a failure inside a success
     refused("slack", {"ok": False, "error": "channel_not_found"}),
     Fault("200 that is half a no", one(reply(200, json={"ok": False, "error": "fatal_error"})), None, UNSURE, only=("slack",)),
     refused("whatsapp", {"error": {"code": 131030, "message": "(#131030) Recipient phone number not in allowed list"}}),
-    Fault("200 without an id", one(reply(200, json={})), None, UNSURE, AGAIN, only=("matrix", "telegram", "whatsapp", "slack")),
+    Fault("200 without an id", one(reply(200, json={})), None, UNSURE, AGAIN, only=("matrix", "signal", "telegram", "whatsapp", "slack")),
+    refused("signal", {"jsonrpc": "2.0", "id": "1", "error": {"code": -1, "message": "Unregistered user"}}),
 )  # fmt: skip
 
 SERVED = (*LOST, *SAID, *LIMITED, *IN_JSON, *REFUSED)

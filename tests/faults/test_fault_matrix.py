@@ -33,7 +33,8 @@ def is_slow(fault: Fault, platform: str) -> bool:
 @pytest.mark.parametrize(("fault", "platform"), cells())
 def test_the_result_is_what_is_known_and_nothing_is_doubled(fault: Fault, platform: str) -> None:
     cell = outcome_of(fault, platform)
-    assert (cell.told, untruths(cell)) == (fault.cell(platform), []), cell.outcome.message
+    assert cell.told in fault.cells(platform), cell.outcome.message
+    assert untruths(cell) == []
     if fault.after is not None and cell.outcome.status.value == "failed":
         assert getattr(cell.outcome.error, "after") == fault.after
 

@@ -10,6 +10,7 @@ import html
 import io
 import json
 import logging
+import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -143,7 +144,7 @@ UNHURRIED = {platform: replace(CHANNELS[platform], pace=()) for platform in CHAN
 
 
 def messenger_of(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Messenger:
-    return Messenger.from_config(settings, environ=environ, registry=UNHURRIED)
+    return Messenger.from_config(settings, environ={**os.environ, **environ}, registry=UNHURRIED)
 
 
 # --- What comes out ---------------------------------------------------------------------------------------------------
@@ -180,7 +181,10 @@ def everything(own_folders: Path) -> Iterator[Everything]:
 
 
 def audit_of(home: Path) -> str:
-    return "".join(path.read_text() for path in (home / "state" / "messaging").glob("audit.jsonl*"))
+    """The lines, and whatever else was kept in the folder."""
+    files = list((home / "state" / "messaging").iterdir())
+    assert any(file.name == "audit.jsonl" for file in files)
+    return "".join(file.read_text() for file in files)
 
 
 def drive(messenger: Messenger, seen: Everything, home: Path) -> None:
