@@ -1,4 +1,5 @@
-"""What every channel must keep to. A new channel gets all of this by its docs page and its registry entry.
+"""What every channel must keep to. A new channel gets all of this by its docs page and its registry entry, and so do the
+channels that the docs show how to write.
 
 The settings are those of the docs page's own example.
 """
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from returns.pipeline import is_successful
 from returns.result import Failure, Result, Success
 
-from messaging_core.channels import CHANNELS
 from messaging_core.channels.channel import Channel, Configured
 from messaging_core.compose import compose
 from messaging_core.display import request_json
@@ -25,15 +25,16 @@ from messaging_core.markup.tree import parse
 from messaging_core.message import FileFacts, Message, Outgoing, Recipient
 from messaging_core.routing import Route
 from messaging_core.wire.http import HttpReply, HttpRequest
+from tests.documented import REGISTRY
 from tests.material import IDS, MP3, ROOT, SECRET, example, facts, ogg_opus, png
 
-PLATFORMS = sorted(CHANNELS)
+PLATFORMS = sorted(REGISTRY)
 PNG, OGG = facts("chart.png", png()), facts("note.ogg", ogg_opus())
 
 
 def configured(platform: str) -> tuple[Channel, Configured[Any]]:
     channels = example(platform).settings.channels
-    return CHANNELS[platform], next(one for one in channels if one.platform == platform)
+    return REGISTRY[platform], next(one for one in channels if one.platform == platform)
 
 
 def recipient_of(channel: Channel, at: Configured[Any]) -> Recipient:
@@ -62,7 +63,7 @@ REPLIES_TO = {
 
 def sends(platform: str) -> list[tuple[str, Step]]:
     """One send for each thing that the channel can do."""
-    can = CHANNELS[platform].capabilities
+    can = REGISTRY[platform].capabilities
     found = [("text", described(platform, Message(text="Hello **you**, @everyone & <b>")))]
     if can.media:
         found.append(("media", described(platform, Message(media_path="chart.png", caption="June"), PNG)))
@@ -90,7 +91,7 @@ def steps_of(platform: str, start: Step) -> tuple[list[Exchange], Done]:
     def rehearse(at: Exchange) -> Result[Any, SendError]:
         seen.append(at)
         assert len(seen) < 50
-        return Success(CHANNELS[platform].rehearse(at.request))
+        return Success(REGISTRY[platform].rehearse(at.request))
 
     return seen, drive(rehearse, start).unwrap()
 
@@ -261,7 +262,7 @@ def test_probing_is_rehearsed_to_its_end_and_shows_nothing(platform: str) -> Non
         assert done.delivered == ()
 
 
-@pytest.mark.parametrize("platform", [p for p in PLATFORMS if CHANNELS[p].limits.text])
+@pytest.mark.parametrize("platform", [p for p in PLATFORMS if REGISTRY[p].limits.text])
 def test_every_part_is_within_every_limit_and_nothing_is_lost(platform: str) -> None:
     channel, at = configured(platform)
     text = "\n\n".join(f"Paragraph {number} with **bold words** and `code`. " + "word " * 80 for number in range(250))
@@ -274,7 +275,7 @@ def test_every_part_is_within_every_limit_and_nothing_is_lost(platform: str) -> 
 
 
 @pytest.mark.parametrize(
-    "platform", [p for p in PLATFORMS if CHANNELS[p].capabilities.media and CHANNELS[p].limits.any_file]
+    "platform", [p for p in PLATFORMS if REGISTRY[p].capabilities.media and REGISTRY[p].limits.any_file]
 )
 def test_a_file_over_the_limit_is_refused_with_the_limit(platform: str) -> None:
     channel, at = configured(platform)
@@ -330,7 +331,7 @@ def test_a_forged_recipient_is_refused_or_stays_inside_its_place(platform: str, 
 @given(text=st.text(max_size=60))
 @settings(deadline=None, max_examples=60)
 def test_any_text_is_a_recipient_or_is_refused(platform: str, text: str) -> None:
-    result = CHANNELS[platform].recipient(text)
+    result = REGISTRY[platform].recipient(text)
     if is_successful(result):
         assert result.unwrap().id
     else:
