@@ -123,6 +123,10 @@ _NAMED = re.compile(
     rf"(?:[a-z][a-z0-9+.-]{{1,20}}://|www\.)|(?<![\w.-]){_DOMAIN}(?:com|org|net|edu|gov|mil|int|io|co|info|biz)(?![\w-])"
 )
 _WHOLE = re.compile(rf"(?:[\w.+-]{{1,64}}@)?({_DOMAIN}[^\W\d_]{{2,24}})(?::\d+)?(?:[/?#].*)?")
+_FILE = re.compile(
+    r"[\w.-]+\.(?:bash|bat|c|cc|cfg|conf|cpp|cs|css|csv|go|h|hpp|html?|ini|ipynb|java|jpe?g|js|json|jsx|kt|lock|log|md|mjs"
+    r"|php|pdf|png|ps1|py|pyi|rb|rs|rst|scss|sh|sql|svg|swift|tex|toml|ts|tsx|txt|xml|ya?ml)"
+)
 _LOOKED_AT = 300
 
 
@@ -152,7 +156,7 @@ def pretends(label: str, url: str) -> bool:
     whole = _WHOLE.fullmatch(label)
     if whole and whole[1] == _host(url) and whole[1] == label.rstrip("/"):
         return False
-    if whole and "/" not in label and "@" not in label and not label.startswith("www."):
+    if whole and _FILE.fullmatch(label):
         path = urlsplit_safely(url)
         if path and path[1].casefold().rstrip("/").endswith("/" + label):
             return False

@@ -6,6 +6,7 @@ rest of a cut block is a block again, with the same language, list entry and sty
 opened anew.
 """
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -162,6 +163,10 @@ def _cost(piece: Piece, length: Length, follows: bool) -> int:
     return gap + in_json(piece.text, length.unit) + html + piece.around
 
 
+_SHARE = {Of.RAW: 3, Of.JSON: 6}
+"""What part of a limit an address may take: of JSON it takes two, once in each text."""
+
+
 class _Cutter:
     """Fills parts. ``lengths``: what every part must keep."""
 
@@ -214,7 +219,8 @@ class _Cutter:
 
     def longest_address(self, limits: tuple[Length, ...]) -> int:
         """A longer address is written out and may be cut: hidden, it would leave no room for its label."""
-        return min(length.limit for length in (*limits, *self.lengths)) // 4
+        shares = [length.limit // _SHARE[length.of] for length in (*limits, *self.lengths) if length.of in _SHARE]
+        return min(shares, default=sys.maxsize)
 
     def head(self, rest: "_Rest", before: Block | None, part: _Part) -> Piece | None:
         """Take from ``rest`` what still fits into ``part``: nothing, if it is not worth it and the part holds

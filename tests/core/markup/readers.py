@@ -263,37 +263,35 @@ def signal_styled(text: str) -> Seen:
 # --- HTML -------------------------------------------------------------------------------------------------------------
 
 _HTML_MARKS = {"strong": BOLD, "em": ITALIC, "del": STRIKE, "code": CODE, "pre": CODE}
-_MATRIX = set(
-    [
-        "del",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "blockquote",
-        "p",
-        "a",
-        "ul",
-        "ol",
-        "sup",
-        "sub",
-        "li",
-        "b",
-        "i",
-        "u",
-        "strong",
-        "em",
-        "s",
-        "code",
-        "hr",
-        "br",
-        "div",
-        "table",
-    ]
-)
-_MATRIX |= set(["thead", "tbody", "tr", "th", "td", "caption", "pre", "span", "img", "details", "summary"])
+_MATRIX = {
+    "del",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "blockquote",
+    "p",
+    "a",
+    "ul",
+    "ol",
+    "sup",
+    "sub",
+    "li",
+    "b",
+    "i",
+    "u",
+    "strong",
+    "em",
+    "s",
+    "code",
+    "hr",
+    "br",
+    "div",
+    "table",
+}
+_MATRIX |= {"thead", "tbody", "tr", "th", "td", "caption", "pre", "span", "img", "details", "summary"}
 _VOID = {"br", "hr", "meta"}
 _BLOCKS = {"p", "ul", "ol", "li", "blockquote", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "table", "hr"}
 
