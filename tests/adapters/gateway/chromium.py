@@ -45,7 +45,18 @@ class Page:
                 return answer["result"]
 
     def open(self, url):
+        """Go there, and wait until what was shown before is gone and the new document is whole."""
+        self.run("window.before = true")
         self.command("Page.navigate", url=url)
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                if self.run("!window.before && document.readyState === 'complete'"):
+                    return
+            except AssertionError:  # between two documents
+                pass
+            time.sleep(0.02)
+        raise AssertionError(f"{url} did not load")
 
     def run(self, script):
         """The value of an expression; of a promise, what it brings."""

@@ -321,6 +321,27 @@ def test_half_a_head_costs_nobody_anything(shared):
         assert shared.request("GET", "/health")[0] == 200
 
 
+def test_a_head_that_never_ends_is_not_waited_for(start, monkeypatch):
+    monkeypatch.setattr("messaging_adapters.gateway.server.IDLE", 0.3)
+    gateway = start()
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as raw:
+        raw.sendall(b"POST /api/send HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        time.sleep(0.1)
+        raw.sendall(b"a")
+        assert raw.recv(1000) == b""
+
+
+def test_a_body_that_never_comes_is_not_waited_for(start, told, monkeypatch):
+    monkeypatch.setattr("messaging_adapters.gateway.app.BODY_SECONDS", 0.3)
+    gateway = start()
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=10) as raw:
+        head = b"POST /api/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+        raw.sendall(head)
+        answer = raw.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    told("/api/send", "post", 408, json.loads(answer.partition(b"\r\n\r\n")[2]))
+
+
 def test_too_many_connections_are_told_so(start, monkeypatch):
     monkeypatch.setattr("messaging_adapters.gateway.server.OTHERS", 2)
     gateway = start(limits=Limits(clients=1))

@@ -32,7 +32,7 @@ def opened(tab, gateway, path="/"):
     page = tab()
     page.command("Runtime.enable")
     page.open(gateway.url + path)
-    page.until(f"document.readyState === 'complete' && {STATE} !== 'connecting'")
+    page.until(f"{STATE} !== 'connecting'")
     return page
 
 
@@ -126,7 +126,6 @@ def test_the_token_is_asked_for_and_kept_for_this_tab_alone(browser, start):
     assert page.until(f"{TEXTS}[0] === 'hi'")
     assert page.run("sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ''")
     page.open(gateway.url + "/")
-    page.until("document.readyState === 'complete'")
     assert state(page, "connected") is True
     assert state(opened(browser, gateway), "asks for a token") is True
 
