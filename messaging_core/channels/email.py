@@ -159,7 +159,7 @@ def place(at: Configured[Settings], outgoing: Outgoing, ids: Ids, part: Part, co
         ),
         *_body(content),
         _attachments(content),
-        ids.boundary,
+        f"=_{ids.boundary}",  # which is in no quoted-printable and no base64 (RFC 2045, 6.7)
     )
     request = _to_server(at.own, sender.spec, recipients, mail)
     scope = Scope(at.name, at.own.password.name if at.own.password else "", outgoing.recipient.id)

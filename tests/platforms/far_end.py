@@ -113,15 +113,20 @@ class Piece:
     data: bytes
 
 
+TOKEN = r"[0-9A-Za-z'+_.-]{1,70}"
+QUOTED = r"[0-9A-Za-z'()+_,./:=?-]{1,70}"
+"""What a boundary may hold (RFC 2046, 5.1.1), as a bare value (a token of RFC 9110, 5.6.2) and in quotes."""
+
+
 def pieces(request: Request) -> list[Piece]:
     """A multipart body by RFC 7578: no other headers than the two, no ``filename*``. ValueError says what is wrong."""
     kind = request.header("Content-Type") or ""
-    found = re.fullmatch(r"multipart/form-data; ?boundary=\"?([0-9A-Za-z'()+_,./:=?-]{1,70})\"?", kind)
+    found = re.fullmatch(rf'multipart/form-data; ?boundary=(?:({TOKEN})|"({QUOTED})")', kind)
     if found is None:
         raise ValueError(f"not multipart/form-data with a boundary: {kind}")
     if int(request.header("Content-Length") or -1) != len(request.body):
         raise ValueError("no exact Content-Length")
-    mark = b"--" + found[1].encode()
+    mark = b"--" + (found[1] or found[2]).encode()
     body = request.body
     if not body.startswith(mark + b"\r\n") or not body.rstrip(b"\r\n").endswith(b"\r\n" + mark + b"--"):
         raise ValueError("the body does not begin and end with its boundary")

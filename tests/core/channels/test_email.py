@@ -110,7 +110,7 @@ def test_a_text_is_one_mail_described_whole():
             "All is well.",
             "<p>All is well.</p>",
             (),
-            IDS.boundary,
+            f"=_{IDS.boundary}",
         ),
         "bot@mail.test",
         Secret("mail.password"),
