@@ -211,3 +211,40 @@ def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
     assert parse("") == Document(())
+
+
+def test_the_rest_of_an_entry_has_no_second_number_in_html() -> None:
+    parts = split(parse("3. " + "word " * 100 + "\n4. b"), MATRIX_HTML, (Length(500, Unit.BYTES, Of.JSON),))
+    assert [(part.formatted or "").count('<ol start="3">') for part in parts] == [1, *[0] * (len(parts) - 1)]
+    assert (parts[-1].formatted or "").endswith('<ol start="4"><li>b</li></ol>')
+
+
+def test_signs_on_a_screen_take_their_columns() -> None:
+    assert [width(text) for text in ("ab", "漢字", "👨‍👩‍👧", "e\u0301")] == [2, 4, 2, 1]
+
+
+def test_json_lengths_count_both_texts_with_their_escapes() -> None:
+    rendered = render(parse('"a"\nb'), MATRIX_HTML)
+    assert (rendered.text, rendered.formatted) == ('"a"\nb', "<p>&quot;a&quot;<br>b</p>")
+    assert Length(100, Unit.BYTES, Of.JSON).size(rendered) == 8 + 25
+
+
+def test_three_backticks_in_a_text_open_no_fence() -> None:
+    for dialect in (SLACK_MRKDWN, WHATSAPP, DISCORD):
+        assert "```" not in render(verbatim("see ```py there"), dialect).text
+
+
+def test_discord_signs_of_the_text_are_escaped() -> None:
+    assert render(verbatim("[a](https://h.test) *b* _c_ ||d|| ~e~"), DISCORD).text == (
+        "\\[a](https://h.test) \\*b\\* \\_c\\_ \\|\\|d\\|\\| \\~e\\~"
+    )
+    assert render(verbatim("# a\n- b\n> c\n1. d\n-# e"), DISCORD).text == "\\# a\n\\- b\n\\> c\n1\\. d\n\\-# e"
+
+
+def test_discord_has_headings_of_three_levels() -> None:
+    assert render(parse("### a\n\n#### b"), DISCORD).text == "### a\n**b**"
+
+
+def test_a_part_that_is_nearly_full_is_not_filled_with_the_beginning_of_a_long_block() -> None:
+    text = "x" * 150 + "\n\n" + "word " * 60
+    assert split(parse(text), PLAIN, (Length(200, Unit.CODE_POINTS),))[0].visible == "x" * 150
