@@ -14,6 +14,7 @@ from messaging_core import audit, policy
 from messaging_core.config.settings import Settings
 from messaging_core.errors import PolicyDenied, Proposal, Refusal
 from messaging_core.flow import Done, Exchange
+from messaging_core.gateway.answers import status_document
 from messaging_core.gateway.tool import NAME, GatewayCall, describe, parse, report
 from messaging_core.message import Ids
 from messaging_core.outcome import Outcome, Status
@@ -77,4 +78,7 @@ def _told(call: GatewayCall, outcome: Outcome) -> Outcome:
     """A call that was done is told in the gateway's own words."""
     if outcome.status is not Status.DELIVERED:
         return outcome
-    return replace(outcome, message=report(call, Done(outcome.receipts)))
+    done = Done(outcome.receipts)
+    document = status_document(done)
+    details = () if document is None else (("gateway", document),)
+    return replace(outcome, message=report(call, done), details=details)

@@ -4,7 +4,7 @@ import base64
 import netrc
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,10 +43,14 @@ class Destination:
 
 
 class Destinations:
-    """Places by URL, each resolved once: proxies and their exceptions, netrc."""
+    """Places by URL, each resolved once: proxies and their exceptions, netrc.
 
-    def __init__(self, http: Http, secrets: Secrets) -> None:
+    ``direct``: hosts and ports on this machine that the environment's proxies are not for.
+    """
+
+    def __init__(self, http: Http, secrets: Secrets, direct: Collection[tuple[str, int]] = ()) -> None:
         self._proxy = secrets[http.proxy.name] if http.proxy else None
+        self._direct = direct
         self._known: dict[str, Destination] = {}
 
     def of(self, url: str) -> Result[tuple[Destination, str], Invalid]:
@@ -81,6 +85,8 @@ class Destinations:
         return Success(place)
 
     def _proxy_for(self, place: Destination) -> str | None:
+        if self._proxy is None and (place.host, place.port) in self._direct:
+            return None
         chosen = self._proxy or utils.select_proxy(place.root, utils.get_environ_proxies(place.root))
         return chosen if not chosen or "://" in chosen else f"http://{chosen}"
 

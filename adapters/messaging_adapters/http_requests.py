@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import metadata
 from typing import Any
 
@@ -43,7 +43,7 @@ class HttpEdge:
     """Performs the HTTP exchanges of one configuration; may be shared by threads.
 
     ``pool_size``: connections kept for each host, no less than the threads that send to it (a further one is made for a
-    thread that finds none, and closed after use). Errors: ``Unreachable`` (nothing left), ``Unanswered`` (it may have),
+    thread that finds none, and closed after use). ``direct``: hosts and ports that the environment's proxies are not for. Errors: ``Unreachable`` (nothing left), ``Unanswered`` (it may have),
     ``MediaUnreadable`` (a file changed), ``Invalid`` (no HTTP request can be made of it). None of their texts holds a
     URL, a host or a secret.
     """
@@ -56,9 +56,10 @@ class HttpEdge:
         *,
         pool_size: int = 64,
         reply_cap: int = REPLY_CAP,
+        direct: Collection[tuple[str, int]] = (),
     ) -> None:
         self._http, self._secrets, self._clock = http, secrets, clock or SystemClock()
-        self._places = Destinations(http, secrets)
+        self._places = Destinations(http, secrets, direct)
         self._tls = Tls(http.ca_file)
         self._pool_size, self._reply_cap = pool_size, reply_cap
         self._transports: dict[int, Transport] = {}

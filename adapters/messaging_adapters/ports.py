@@ -25,6 +25,7 @@ from messaging_adapters.registry import INSTALLED
 from messaging_core.channels import Registry
 from messaging_core.config.settings import Configuration
 from messaging_core.flow import Perform
+from messaging_core.gateway.targets import is_loopback, to_connect
 from messaging_core.media import Ground
 from messaging_core.message import FileFacts
 from messaging_core.secrecy import Secrets
@@ -97,7 +98,8 @@ def standard(
     def http() -> Perform:
         from messaging_adapters.http_requests import HttpEdge
 
-        return HttpEdge(settings.http, secrets, clock)
+        host, port = to_connect(settings.gateway.host), settings.gateway.port
+        return HttpEdge(settings.http, secrets, clock, direct=((host, port),) if is_loopback(host) else ())
 
     def terminal() -> Perform:
         from messaging_adapters.terminal import TerminalEdge

@@ -1,0 +1,107 @@
+"""The tool from an agent's call to a client of a real gateway, which runs as a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import connect
+
+from messaging_adapters.messenger import Messenger
+from messaging_core.outcome import Status
+from tests.adapters.loopback import nowhere
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """A gateway with a channel behind it."""
+    port = int(nowhere().rpartition(":")[2])
+    config = {"gateway": {"port": port}, "channels": {"console": {"type": "cli", "stream": "stderr"}}}
+    (tmp_path / "gateway.yaml").write_text(json.dumps(config))
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "messaging_adapters.cli", "gateway", "--config", "gateway.yaml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert re.search(r"gateway on http://127\.0\.0\.1:\d+", process.stderr.readline())
+    yield port
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    process.stderr.close()
+
+
+def tool(port: int, verdict: str = "allow") -> Messenger:
+    return Messenger.from_config(
+        {"gateway": {"port": port}, "security": {"tool_policy": {"tools": {"gateway": verdict}}}}
+    )
+
+
+def call(to: Messenger, action: str, **payload: Any) -> Any:
+    return to.call_tool("gateway", {"action": action, **({"payload": payload} if payload else {})})
+
+
+def test_a_message_reaches_the_clients_and_the_result_says_how_many(port: int) -> None:
+    to = tool(port)
+    target = f"ws://localhost:{port}/ws"
+    nobody = call(to, "send", type="text", content="hi", target=target)
+    assert (nobody.outcome.status, nobody.message) == (
+        Status.FAILED,
+        "Failed to send to gateway: Nobody is connected at /ws",
+    )
+    with connect(f"ws://127.0.0.1:{port}/ws") as client:
+        sent = call(to, "send", type="text", content="hi", target=target)
+        assert sent.ok and "1" in sent.message
+        frame = json.loads(client.recv(5))
+        assert frame["content"] == "hi" and frame["id"]
+        assert call(to, "broadcast", type="text", content="all").ok
+        assert json.loads(client.recv(5))["content"] == "all"
+
+
+def test_a_channel_named_as_target_is_sent_through(port: int) -> None:
+    result = call(tool(port), "send", type="text", content="through", target="console")
+    assert (result.ok, result.message) == (True, "Message sent to console (the terminal)")
+
+
+def test_the_status_is_a_sentence_for_the_model_and_a_document_for_programs(port: int) -> None:
+    result = call(tool(port, "supervised"), "status")
+    assert result.ok and "0 clients connected" in result.message
+    assert result.details["gateway"]["channels"]
+
+
+def test_the_environments_proxy_is_not_for_the_gateway_of_this_machine(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", nowhere())
+    assert call(tool(port), "status").ok
+
+
+def test_each_send_waits_for_a_persons_yes_unless_the_settings_say_otherwise(port: int) -> None:
+    to = Messenger.from_config({"gateway": {"port": port}})
+    with connect(f"ws://127.0.0.1:{port}/ws") as client:
+        asked = call(to, "send", type="text", content="hi", target="/ws")
+        assert asked.outcome.status is Status.REFUSED
+        proposal = asked.outcome.error.proposal
+        assert to.approve(proposal).ok
+        assert json.loads(client.recv(5))["content"] == "hi"
+        assert not to.approve(proposal).ok
+
+
+def test_no_other_host_can_be_named(port: int) -> None:
+    for target in (
+        "ws://evil.test/ws",
+        f"http://127.0.0.1.evil.test:{port}/api/send",
+        f"ws://127.0.0.1:{port}@evil.test/",
+    ):
+        assert call(tool(port), "send", type="text", content="x", target=target).outcome.status is Status.REFUSED
