@@ -65,6 +65,8 @@ def describe(at: Configured[Settings], outgoing: Outgoing, ids: Ids, known: Know
     to, reply_to = outgoing.recipient, outgoing.reply_to
     if reply_to is not None and not _discord.ID.fullmatch(reply_to):
         return Failure(InvalidArguments("message_send", (f"reply_to: {reply_to!r} is no message id (a number)",)))
+    if to.thread is not None and not _discord.ID.fullmatch(to.thread):
+        return Failure(InvalidRecipient(f"{to.id}/{to.thread}", "the id of a thread (a number)"))
     if to.kind != "user":
         return Success(write(at, outgoing, ids, to.thread or to.id))
     if dm := known.get(dm_key(at, to.id)):

@@ -135,6 +135,8 @@ def describe(at: Configured[Settings], outgoing: Outgoing, ids: Ids, known: Know
     to, reply_to = outgoing.recipient, outgoing.reply_to
     if reply_to is not None and not MESSAGE_ID.fullmatch(reply_to):
         return Failure(InvalidArguments("message_send", (f"reply_to: {reply_to!r} is no message id (a number)",)))
+    if to.thread is not None and not MESSAGE_ID.fullmatch(to.thread):
+        return Failure(InvalidRecipient(f"{to.id}/{to.thread}", "the id of a topic (a number)"))
     chat = known.get(moved_key(to.id), to.id)
     parts = tuple(outgoing.numbered)
     # Where earlier parts are there already, the first of them was the reply.

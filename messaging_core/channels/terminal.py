@@ -8,7 +8,8 @@ from returns.result import Failure, Result, Success
 from messaging_core.channels.channel import Capabilities, Channel, Configured, Known, Sort, key
 from messaging_core.errors import InvalidRecipient, Refusal, SendError
 from messaging_core.flow import Done, Exchange, Part, Receipt, Scope, Step, in_order
-from messaging_core.markup.terminal import TERMINAL, strip_controls
+from messaging_core.markup.controls import show_direction, strip_controls
+from messaging_core.markup.terminal import TERMINAL
 from messaging_core.message import Content, Ids, Outgoing, Recipient, TextPart
 from messaging_core.wire.terminal import Stream, TerminalReply, TerminalRequest
 
@@ -31,7 +32,7 @@ def describe(at: Configured[Settings], outgoing: Outgoing, ids: Ids, known: Know
 def place(at: Configured[Settings], part: Part, content: Content) -> Exchange:
     """One write of the text and a line end. Control and escape sequences are gone before our own colours are added."""
     assert isinstance(content, TextPart)
-    plain = strip_controls(content.text.text)
+    plain = show_direction(strip_controls(content.text.text))
     coloured = content.text.formatted if content.markup else None
     request = TerminalRequest(at.own.stream, _line(plain), None if coloured is None else _line(coloured))
     return Exchange(request, Placed(part, content.notes), Scope(at.name), part)

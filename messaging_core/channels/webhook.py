@@ -41,7 +41,7 @@ class Settings:
     headers: tuple[tuple[str, Text], ...] = key(Sort.HEADERS, "Headers of the request.", default=())
     body_template: Template | None = key(
         Sort.TEMPLATE,
-        "The body; every `{{content}}` is replaced, escaped for JSON, form or text by the Content-Type.",
+        "The body; every `{{content}}` is replaced, escaped for JSON, XML, form or text by the Content-Type.",
         default=None,
     )
     signing_secret: Secret | None = key(

@@ -33,6 +33,16 @@ def show_direction(text: str) -> str:
     return _BIDI.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
+def by_number(text: str) -> str:
+    """``text`` with every sign that steers a terminal or turns the direction of writing shown by number, as JSON writes
+    it: what stands in JSON stays the same value. Line feeds and tabs stay.
+
+    >>> by_number("a\\x1b[2Jb")
+    'a\\\\u001b[2Jb'
+    """
+    return show_direction(_CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text))
+
+
 def clean(text: str) -> str:
     """A text that every platform can carry: line ends are LF, no controls, no lone surrogates (U+FFFD stands for
     them).

@@ -8,6 +8,7 @@ stays content.
 import json
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
 from urllib.parse import quote, quote_plus
 
 from messaging_core.secrecy import Secret, Text, joined
@@ -20,6 +21,7 @@ class Place(Enum):
 
     JSON = "json"
     FORM = "form"
+    MARKUP = "markup"
     TEXT = "text"
     URL = "url"
 
@@ -68,6 +70,8 @@ def place_of(content_type: str) -> Place:
     kind = content_type.partition(";")[0].strip().lower()
     if kind.endswith(("/json", "+json")):
         return Place.JSON
+    if kind.endswith(("/xml", "+xml", "/html")):
+        return Place.MARKUP
     return Place.FORM if kind == "application/x-www-form-urlencoded" else Place.TEXT
 
 
@@ -94,5 +98,7 @@ def _escaped(content: str, place: Place, quoted: bool) -> str:
             return quote_plus(content)
         case Place.URL:
             return quote(content, safe="")
+        case Place.MARKUP:
+            return escape(content)
         case Place.TEXT:
             return content
