@@ -10,7 +10,9 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import suppress
+from io import StringIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:  # imported where used: a command that only prints its help starts in a few milliseconds
     from messaging_adapters.messenger import Messenger
@@ -27,23 +29,27 @@ class Usage(Exception):
     """Wrong usage or configuration: printed as it is, exit status 2."""
 
 
+class Unwritten(Exception):
+    """stdout took no result; the text says why, and is empty where its reader is merely gone."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     arguments = parser().parse_args(_with_dashes(list(sys.argv[1:] if argv is None else argv)))
     try:
         status: int = arguments.run(arguments)
-        sys.stdout.flush()
     except Usage as error:
         for line in str(error).splitlines():
-            print(f"messaging: {line}", file=sys.stderr)
+            _complain(line)
         return USAGE
-    except BrokenPipeError:
-        # The reader of stdout is gone: nothing more to say, and nothing may be said at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Unwritten as error:
+        _complain(str(error))
         return FAILED
     except KeyboardInterrupt:
-        print("messaging: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return FAILED
+    finally:
+        _settle()
     return status
 
 
@@ -186,9 +192,9 @@ def call_command(arguments: argparse.Namespace) -> int:
 def check_command(arguments: argparse.Namespace) -> int:
     messenger = _messenger(arguments)
     for warning in messenger.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        _complain(f"warning: {warning}")
     names = ", ".join(one.name for one in messenger.channels())
-    print(f"{messenger.settings.where or 'no configuration file'}: ok ({names or 'no channel'})")
+    _print(f"{messenger.settings.where or 'no configuration file'}: ok ({names or 'no channel'})")
     return DELIVERED
 
 
@@ -196,7 +202,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     messenger = _messenger(arguments)
     worst = DELIVERED
     for name, trouble in messenger.probe(arguments.channel):
-        print(f"{name}: {'ok' if trouble is None else trouble}")
+        _print(f"{name}: {'ok' if trouble is None else trouble}")
         worst = worst if trouble is None else FAILED
     return worst
 
@@ -205,12 +211,12 @@ def channels_command(arguments: argparse.Namespace) -> int:
     from messaging_core.display import channel_table
 
     messenger = _messenger(arguments)
-    print(channel_table(messenger.channels(), messenger.ports.registry))
+    _print(channel_table(messenger.channels(), messenger.ports.registry))
     return DELIVERED
 
 
 def tools_command(arguments: argparse.Namespace) -> int:
-    print(json.dumps(_messenger(arguments).tool_definitions(arguments.format), indent=2))
+    _print(json.dumps(_messenger(arguments).tool_definitions(arguments.format), indent=2))
     return DELIVERED
 
 
@@ -224,7 +230,7 @@ def preview_command(arguments: argparse.Namespace) -> int:
     chosen = tuple(one for one in messenger.channels() if arguments.channel in (None, one.name))
     if not chosen:
         raise Usage(str(UnknownChannel(arguments.channel, tuple(one.name for one in messenger.channels()))))
-    print(clean(preview(text, chosen, messenger.ports.registry)))
+    _print(clean(preview(text, chosen, messenger.ports.registry)))
     return DELIVERED
 
 
@@ -256,9 +262,9 @@ def audit_command(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise Usage(f"{messenger.ports.audit.path}: {error.strerror}") from None
     for record in reading.records:
-        print(json.dumps(audit.as_dict(record)) if arguments.json else audit.shown(record))
+        _print(json.dumps(audit.as_dict(record)) if arguments.json else audit.shown(record))
     if reading.unreadable:
-        print(f"messaging: {reading.unreadable} lines could not be read", file=sys.stderr)
+        _complain(f"{reading.unreadable} lines could not be read")
     return DELIVERED
 
 
@@ -277,15 +283,57 @@ def gateway_command(arguments: argparse.Namespace) -> int:
 # --- What is printed --------------------------------------------------------------------------------------------------
 
 
+def _print(result: str) -> None:
+    """The result, on stdout, flushed; ``Unwritten`` where that cannot be done."""
+    if sys.stdout is None:
+        raise Unwritten("the result cannot be shown: stdout is closed")
+    try:
+        print(_encodable(result), flush=True)
+    except BrokenPipeError:
+        raise Unwritten from None
+    except OSError as error:
+        raise Unwritten(f"the result cannot be shown: {error.strerror or 'input/output error'}") from None
+
+
+def _encodable(text: str) -> str:
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _json(value: Any) -> str:
+    """In the letters themselves, or in JSON's own escapes where stdout cannot hold them."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if sys.stdout is None or _encodable(text) == text else json.dumps(value)
+
+
+def _settle() -> None:
+    """What stdout did not take is dropped, since the interpreter would try it again at exit, and complain."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(line: str) -> None:
+    """One line on stderr, or nowhere: never among the results."""
+    if line and sys.stderr is not None:
+        with suppress(OSError):
+            print(f"messaging: {line}", file=sys.stderr, flush=True)
+
+
 def _say(outcome: "Outcome", as_json: bool, sending: bool = False) -> int:
     status = outcome.status.value
-    if as_json:
-        print(json.dumps(outcome.as_dict(), ensure_ascii=False))
-    elif status == "delivered":
-        if not (sending and outcome.platform == "cli"):  # the text itself has been printed: it is the result
-            print(outcome.message)
-    else:
-        print(f"messaging: {outcome.message}", file=sys.stderr)
+    try:
+        if as_json:
+            _print(_json(outcome.as_dict()))
+        elif status != "delivered":
+            _complain(outcome.message)
+        elif not (sending and outcome.platform == "cli"):  # the text itself has been printed: it is the result
+            _print(outcome.message)
+    except Unwritten as error:
+        _complain(str(error))  # the exit status still tells what became of the message, so that nobody sends it again
     return EXIT[status]
 
 
@@ -300,17 +348,22 @@ def _dry_run(messenger: "Messenger", message: Any, as_json: bool) -> int:
 
         return _say(refused("message_send", planned.failure()), as_json)
     found: Plan = planned.unwrap()
-    print(json.dumps(planned_json(found), ensure_ascii=False) if as_json else planned_text(found))
+    _print(_json(planned_json(found)) if as_json else planned_text(found))
     return DELIVERED
 
 
 def _messenger(arguments: argparse.Namespace, quiet: bool = False) -> "Messenger":
-    """The messenger of the configuration that is found; ``quiet``: the terminal channel writes to stderr."""
+    """The messenger of the configuration that is found; ``quiet``: the terminal channel writes to stderr, or nowhere
+    where that is closed."""
     from messaging_adapters.configuration import ConfigurationInvalid, find
     from messaging_adapters.messenger import Messenger
 
+    aside: TextIO | None = sys.stderr
+    if aside is None:
+        aside = StringIO()
+        aside.close()
     try:
-        return Messenger.from_file(find(arguments.config, os.environ), stdout=sys.stderr if quiet else sys.stdout)
+        return Messenger.from_file(find(arguments.config, os.environ), stdout=aside if quiet else sys.stdout)
     except ConfigurationInvalid as error:
         raise Usage(str(error)) from None
 

@@ -153,11 +153,51 @@ def test_the_record_of_what_was_sent_can_be_read(tmp_path: Path) -> None:
     assert "hello" not in json.dumps(record)
 
 
-def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m messaging_adapters.cli tools | head -c 1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+def in_bash(command: str, cwd: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """The command line as bash runs it; ``messaging`` in it is the command."""
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, check=False)
-    assert done.stderr == b""
+    script = f"messaging() {{ {sys.executable} -m messaging_adapters.cli \"$@\"; }}; {command}"
+    env = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1", **environ}
+    return subprocess.run(["bash", "-c", script], cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+    done = in_bash("messaging tools | head -c 1 >/dev/null; exit ${PIPESTATUS[0]}", tmp_path)
+    assert done.stderr == ""
+
+
+UNWRITTEN = {
+    # what stdout is -> what stderr says of it
+    ">&-": "stdout is closed",
+    ">/dev/full": "No space left on device",
+}
+
+
+@pytest.mark.parametrize("stdout", UNWRITTEN)
+def test_a_result_that_cannot_be_shown_is_told_in_one_line(tmp_path: Path, stdout: str) -> None:
+    done = in_bash(f"messaging tools {stdout}", tmp_path)
+    assert (done.returncode, done.stderr) == (1, f"messaging: the result cannot be shown: {UNWRITTEN[stdout]}\n")
+
+
+@pytest.mark.parametrize("stdout", [">&-", ">/dev/full", "| true; exit ${PIPESTATUS[0]}"])
+@pytest.mark.parametrize("json_", ["", "--json"])
+def test_what_was_delivered_is_exit_status_0_even_if_nobody_can_be_told(tmp_path: Path, stdout: str, json_: str) -> None:
+    with Loopback(reply(204)) as far:
+        configure(tmp_path, f"channels:\n  hook: {{type: webhook, url: '{far.url}/x'}}\n")
+        done = in_bash(f"messaging send {json_} hi {stdout}", tmp_path)
+    assert (done.returncode, len(far.requests)) == (0, 1), done.stderr
+    assert len(done.stderr.splitlines()) <= 1
+
+
+def test_a_closed_stderr_puts_nothing_among_the_results(tmp_path: Path) -> None:
+    assert in_bash("messaging call message '{}' 2>&-", tmp_path).stdout == ""
+    done = in_bash("messaging send --json hi 2>&-", tmp_path)
+    assert (json.loads(done.stdout)["status"], done.returncode) == ("failed", 1), "its text could go nowhere"
+
+
+def test_json_stays_json_where_stdout_has_few_letters(tmp_path: Path) -> None:
+    done = in_bash("messaging send --json --dry-run 'Grüße 😀'", tmp_path, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert json.loads(done.stdout)["requests"][0]["body"] == "Grüße 😀\n"
 
 
 def test_check_names_the_file_and_its_channels(tmp_path: Path) -> None:
