@@ -246,5 +246,5 @@ def test_discord_has_headings_of_three_levels() -> None:
 
 
 def test_a_part_that_is_nearly_full_is_not_filled_with_the_beginning_of_a_long_block() -> None:
-    text = "x" * 150 + "\n\n" + "word " * 60
-    assert split(parse(text), PLAIN, (Length(200, Unit.CODE_POINTS),))[0].visible == "x" * 150
+    text = "x" * 160 + "\n\n" + "word " * 60
+    assert split(parse(text), PLAIN, (Length(200, Unit.CODE_POINTS),))[0].visible == "x" * 160
