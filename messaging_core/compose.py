@@ -132,6 +132,9 @@ def _cut(content: str, limit: int, sign: str) -> tuple[str, tuple[str, ...]]:
 
 # --- Files ------------------------------------------------------------------------------------------------------------
 
+UNTOLD = ("application/octet-stream", "text/plain")
+"""What a file is taken for that begins like none we know: it may yet be sound of some rarer kind."""
+
 
 def _file(channel: Channel, message: Message, facts: FileFacts) -> Result[Parts, Refusal]:
     """The file as one part: readable, not empty, within the platform's limit for its kind."""
@@ -141,7 +144,10 @@ def _file(channel: Channel, message: Message, facts: FileFacts) -> Result[Parts,
     limit = channel.limits.file(found.kind)
     if limit is not None and facts.size > limit:
         return Failure(TooLarge(f"The file {facts.name!r}", facts.size, limit))
-    spoken = message.voice_path is not None
+    spoken, sound = message.voice_path is not None, found.kind is Kind.AUDIO
+    if spoken and not sound and found.mime not in UNTOLD:
+        problem = f"a voice message has to be sound, and it is {found.mime}"
+        return Failure(MediaUnreadable(facts.asked, problem))
     as_voice = spoken and channel.capabilities.voice and found.mime in channel.limits.voice
     return Success(
         (
@@ -153,7 +159,7 @@ def _file(channel: Channel, message: Message, facts: FileFacts) -> Result[Parts,
                 width=found.width,
                 height=found.height,
                 duration=found.duration,
-                notes=("as audio",) if spoken and not as_voice else (),
+                notes=("as audio" if sound else "as a file",) if spoken and not as_voice else (),
             ),
         )
     )

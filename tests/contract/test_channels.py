@@ -18,7 +18,7 @@ from returns.result import Failure, Result, Success
 from messaging_core.channels.channel import Channel, Configured
 from messaging_core.compose import compose
 from messaging_core.display import request_json
-from messaging_core.errors import SendError, TooLarge, Unanswered
+from messaging_core.errors import MediaUnreadable, SendError, TooLarge, Unanswered
 from messaging_core.flow import Done, Exchange, Step, advance, drive
 from messaging_core.markup.split import split
 from messaging_core.markup.tree import parse
@@ -336,6 +336,20 @@ def test_any_text_is_a_recipient_or_is_refused(platform: str, text: str) -> None
         assert result.unwrap().id
     else:
         assert result.failure().expected
+
+
+@pytest.mark.parametrize("platform", [p for p in PLATFORMS if REGISTRY[p].capabilities.media])
+def test_what_is_no_sound_is_no_voice_message_whatever_its_name(platform: str) -> None:
+    channel, at = configured(platform)
+    route = Route(channel, at, recipient_of(channel, at))
+
+    def spoken(data: bytes) -> Any:
+        return compose(route, Message(voice_path="a.mp3"), facts("a.mp3", data))
+
+    for data, mime in ((png(), "image/png"), (b"%PDF-1.4\n", "application/pdf"), (b"GIF89a\1\0\1\0", "image/gif")):
+        said = f"a voice message has to be sound, and it is {mime}"
+        assert spoken(data) == Failure(MediaUnreadable("a.mp3", said))
+    assert spoken(b"\x80\0 what nobody knows").unwrap()[0].notes == ("as a file",)
 
 
 def test_voice_that_is_not_taken_as_voice_goes_as_audio_and_says_so() -> None:
