@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from email.utils import formatdate
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from messaging_adapters.messenger import Messenger
-from messaging_core.channels import CHANNELS
+from messaging_core.channels import CHANNELS, Registry
 from messaging_core.channels.channel import Sort
 from messaging_core.message import Message
 from messaging_core.outcome import Outcome
@@ -63,9 +63,13 @@ class World(Environment):
         return os.environ.get(name, "") if name.startswith("XDG_") else super().__missing__(name)
 
 
-def messenger_for(platform: str, url: str, **more: Any) -> Messenger:
+UNHURRIED: Registry = {platform: replace(CHANNELS[platform], pace=()) for platform in CHANNELS}
+"""The channels without their platforms' pace, for tests that send much and are not about it."""
+
+
+def messenger_for(platform: str, url: str, registry: Registry = CHANNELS, **more: Any) -> Messenger:
     config = {"channels": {"c": settings_of(platform, url)}, **PATIENCE, **more}
-    return Messenger.from_config(config, environ=World())
+    return Messenger.from_config(config, environ=World(), registry=registry)
 
 
 def good_replies(platform: str, message: Message, **more: Any) -> list[Item]:

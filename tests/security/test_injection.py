@@ -18,7 +18,7 @@ from messaging_core.channels import CHANNELS
 from messaging_core.message import Conversation, Message
 from tests.adapters.loopback import Loopback, Request, reply
 from tests.faults.mail import MailFault, MailServer, settings_of
-from tests.faults.matrix import good_replies, messenger_for, platforms
+from tests.faults.matrix import UNHURRIED, good_replies, messenger_for, platforms
 
 LINE_ENDS = ("\r\n", "\n", "\r", "\x00", "\x0b", "\x85", "\u2028", "%0d%0a", "\\r\\n")
 EVIL = "X-Evil: 1"
@@ -35,7 +35,7 @@ def heads(request: Request) -> list[str]:
 
 def sent_by(platform: str, message: Message, conversation: Conversation | None = None, **more: Any) -> tuple[list[Request], Any]:
     good = good_replies(platform, Message(text="x"))[0]
-    with Loopback(default=good) as server, messenger_for(platform, server.url, max_attempts=1, **more) as messenger:
+    with Loopback(default=good) as server, messenger_for(platform, server.url, UNHURRIED, max_attempts=1, **more) as messenger:
         outcome = messenger.send(message, conversation)
         return server.requests, outcome
 

@@ -8,13 +8,13 @@ import base64
 import contextlib
 import html
 import io
+import itertools
 import json
 import logging
 import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -24,12 +24,12 @@ import pytest
 from messaging_adapters import cli
 from messaging_adapters.configuration import ConfigurationInvalid
 from messaging_adapters.messenger import Messenger
-from messaging_core.channels import CHANNELS
 from messaging_core.display import planned_json, planned_text
 from messaging_core.message import Conversation, Message
 from messaging_core.secrecy import Secrets
 from tests.adapters.loopback import Item, Loopback, Request, hang, reply, reset
 from tests.faults.mail import MailFault, MailServer
+from tests.faults.matrix import UNHURRIED
 
 KEY = base64.b64encode(b"standard-webhooks-key-0123456").decode()
 PLANTED = {
@@ -137,10 +137,6 @@ def config(url: str, mail_port: int = 1, **more: Any) -> dict[str, Any]:
         "max_wait": 0.05,
         **more,
     }
-
-
-UNHURRIED = {platform: replace(CHANNELS[platform], pace=()) for platform in CHANNELS}
-"""The channels without their platforms' pace: no test waits for it here."""
 
 
 def messenger_of(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Messenger:
@@ -260,14 +256,12 @@ ECHOES: dict[str, Callable[[Request], Item]] = {
     "reset": lambda request: reset(),
 }  # fmt: skip
 
-_form = 0
+TURN = itertools.cycle(ALL_FORMS)
 
 
 def form_of() -> str:
     """The forms in turn, a few at a time: what is said at length is cut."""
-    global _form
-    _form = (_form + 3) % len(ALL_FORMS)
-    return " | ".join((ALL_FORMS * 2)[_form : _form + 3])
+    return " | ".join(itertools.islice(TURN, 3))
 
 
 @pytest.mark.parametrize("name", ECHOES)
