@@ -288,11 +288,18 @@ def _print(result: str) -> None:
     if sys.stdout is None:
         raise Unwritten("the result cannot be shown: stdout is closed")
     try:
-        print(_encodable(result), flush=True)
+        print(_encodable(_harmless(result)), flush=True)
     except BrokenPipeError:
         raise Unwritten from None
     except OSError as error:
         raise Unwritten(f"the result cannot be shown: {error.strerror or 'input/output error'}") from None
+
+
+def _harmless(text: str) -> str:
+    """What a server or a model wrote steers no terminal; in JSON it stays the same value."""
+    from messaging_core.markup.controls import by_number
+
+    return by_number(text)
 
 
 def _encodable(text: str) -> str:
@@ -320,7 +327,7 @@ def _complain(line: str) -> None:
     """One line on stderr, or nowhere: never among the results."""
     if line and sys.stderr is not None:
         with suppress(OSError):
-            print(f"messaging: {line}", file=sys.stderr, flush=True)
+            print(f"messaging: {_harmless(line)}", file=sys.stderr, flush=True)
 
 
 def _say(outcome: "Outcome", as_json: bool, sending: bool = False) -> int:
