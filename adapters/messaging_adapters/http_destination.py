@@ -28,13 +28,17 @@ _UNSENDABLE = re.compile(r"[^\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A place to connect to. ``authorization``: the URL's or netrc's, for requests that bring none of their own."""
+    """A place to connect to. ``authorization``: the URL's or netrc's, for requests that bring none of their own.
+
+    ``logins``: what is sent there or to the proxy without being a secret of the settings, in case a reply quotes it.
+    """
 
     scheme: str
     host: str
     port: int
     proxy: str | None = field(default=None, repr=False)
     authorization: str | None = field(default=None, repr=False)
+    logins: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     @property
     def root(self) -> str:
@@ -74,13 +78,10 @@ class Destinations:
         if not parts or not 0 < port < 65536:
             return Failure(Invalid(detail="the URL cannot be used: its host or port cannot be read"))
         host = parts["host"].lower()
-        place = Destination(
-            scheme,
-            host,
-            port,
-            self._proxy_for(Destination(scheme, host, port)),
-            self._authorization(parts["login"], host),
-        )
+        proxy = self._proxy_for(Destination(scheme, host, port))
+        authorization = self._authorization(parts["login"], host)
+        logins = Secrets({**_words("proxy", _proxy_login(proxy)), **_words("login", authorization)})
+        place = Destination(scheme, host, port, proxy, authorization, logins)
         self._known[origin] = place
         return Success(place)
 
@@ -111,6 +112,20 @@ class Destinations:
 def basic(user: str, password: str) -> str:
     """The value of ``Authorization`` by RFC 7617."""
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+
+
+def _proxy_login(proxy: str | None) -> str | None:
+    login, at, _ = (proxy or "").partition("://")[2].rpartition("@")
+    user, _, password = login.partition(":")
+    return basic(unquote(user), unquote(password)) if at else None
+
+
+def _words(name: str, authorization: str | None) -> Mapping[str, str]:
+    """The header's value and the password in it, each of which a reply may quote."""
+    if authorization is None:
+        return {}
+    coded = authorization.removeprefix("Basic ")
+    return {name: coded, f"{name}.password": base64.b64decode(coded).decode().partition(":")[2]}
 
 
 def _target(written: str) -> str:

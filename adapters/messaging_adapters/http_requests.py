@@ -43,9 +43,9 @@ class HttpEdge:
     """Performs the HTTP exchanges of one configuration; may be shared by threads.
 
     ``pool_size``: connections kept for each host, no less than the threads that send to it (a further one is made for a
-    thread that finds none, and closed after use). ``direct``: hosts and ports that the environment's proxies are not for. Errors: ``Unreachable`` (nothing left), ``Unanswered`` (it may have),
-    ``MediaUnreadable`` (a file changed), ``Invalid`` (no HTTP request can be made of it). None of their texts holds a
-    URL, a host or a secret.
+    thread that finds none, and closed after use). ``direct``: hosts and ports that the environment's proxies are not
+    for. Errors: ``Unreachable`` (nothing left), ``Unanswered`` (it may have), ``MediaUnreadable`` (a file changed),
+    ``Invalid`` (no HTTP request can be made of it). None of their texts holds a URL, a host or a secret.
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class HttpEdge:
         raw = self._transport().send(prepared, stream=True, timeout=timeouts).raw
         headers = tuple(raw.headers.items())
         body = b"".join(_body(raw, self._reply_cap))
-        return HttpReply(raw.status, raw.reason or "", headers, _decoded(headers, body, self._reply_cap))
+        reply = HttpReply(raw.status, raw.reason or "", headers, _decoded(headers, body, self._reply_cap))
+        return _without(departure.place.logins, reply)
 
     def _fault(self, departure: Departure, error: Exception) -> SendError:
         """What came of it, by whether a byte may have left; why, in plain words."""
@@ -212,6 +213,15 @@ def _decoded(headers: Headers, body: bytes, cap: int) -> bytes:
         except zlib.error:
             continue
     return body
+
+
+def _without(logins: Secrets, reply: HttpReply) -> HttpReply:
+    """The reply, should it quote what netrc or a proxy's address put into the request: no secret of the settings is."""
+    if not logins:
+        return reply
+    text = logins.redact(reply.body.decode("utf-8", "surrogateescape"))
+    headers = tuple((name, logins.redact(value)) for name, value in reply.headers)
+    return HttpReply(reply.status, logins.redact(reply.reason), headers, text.encode("utf-8", "surrogateescape"))
 
 
 # --- Why there is no answer -------------------------------------------------------------------------------------------

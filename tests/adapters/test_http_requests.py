@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from messaging_core.errors import Invalid, MediaUnreadable, Unanswered, Unreacha
 from messaging_core.flow import Done, Exchange, Scope
 from messaging_core.secrecy import Secret, Secrets, joined
 from messaging_core.wire.http import FileRef, FormPart, HttpReply, HttpRequest, Multipart
-from tests.adapters.loopback import Item, Loopback, close, hang, huge, nowhere, raw, redirect, reply, reset
+from tests.adapters.loopback import Item, Loopback, Request, close, hang, huge, nowhere, raw, redirect, reply, reset
 
 TOKEN = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 QUICK = Http(connect_timeout=0.3, read_timeout=0.3)
@@ -562,6 +563,28 @@ def test_netrc_gives_the_login_of_a_named_host_and_of_no_other(tmp_path: Path, m
         sender(posted(server.url))
     logins = [[value for name, value in sent.headers if name.lower() == "authorization"] for sent in server.requests]
     assert logins == [["Basic bWU6cHc="], ["Bearer x"], []]
+
+
+def quoting(request: Request) -> Item:
+    """Answers with every header that came, in a body that is not quite text, and in a header."""
+    said = "; ".join(f"{name}: {value}" for name, value in request.headers)
+    return reply(400, body=said.encode() + b"\xff", headers={"X-You-Said": said})
+
+
+def test_logins_of_the_environment_are_kept_out_of_a_reply_that_quotes_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine far.example login me password FAKE-netrc\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with Loopback(respond=quoting) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:FAKE%2Fproxy@"))
+        answer = edge()(posted("http://far.example/")).unwrap()
+    sent = dict(proxy.requests[0].headers)
+    logins = [sent[name].removeprefix("Basic ") for name in ("Authorization", "Proxy-Authorization")]
+    assert [b64decode(login) for login in logins] == [b"me:FAKE-netrc", b"me:FAKE/proxy"]
+    assert not any(login in repr(answer) for login in logins)
+    assert b"Basic ***" in answer.body
+    assert answer.body.endswith(b"\xff")
 
 
 # --- Secrets ----------------------------------------------------------------------------------------------------------
