@@ -270,6 +270,9 @@ class _Reading:
         if channel.default_key in values and not self._any_of(_ids(own), found.place, before):
             self._default(channel, values, found.place, entries)
         common = self._keys(Rules, _some(entries, [name for name in rules if name not in own]), found.place)
+        if common.get("allowed_recipients") and common.get("allowed_users") is None:
+            alone = "limits nothing without allowed_users, which says who else may be written to ([]: nobody)"
+            self.warnings.append(f"{found.name}.allowed_recipients {alone}")
         if _lacks(channel.settings, values):
             return None
         return Configured(found.name, platform, channel.settings(**values), Rules(**common))

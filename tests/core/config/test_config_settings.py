@@ -258,3 +258,9 @@ def test_a_value_that_a_program_gives_as_it_gave_the_file():
     mapping = {"channels": {"ops": {"type": "toy", "token": TOKEN, "tls": False, "port": 25, "patience": 0.5, 5: 1}}}
     (fault,) = from_mapping(mapping, {}, REGISTRY).failure()
     assert (fault.where, fault.line, fault.key) == ("<mapping>", None, "channels.ops.5")
+
+
+def test_a_list_of_rooms_that_limits_nothing_by_itself_is_warned_of():
+    assert read(toy("allowed_users: [a]\nallowed_recipients: [r]")).unwrap().warnings == ()
+    (warning,) = read(toy("allowed_recipients: [r]")).unwrap().warnings
+    assert warning.startswith("ops.allowed_recipients limits nothing without allowed_users")
