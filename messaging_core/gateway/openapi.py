@@ -5,7 +5,7 @@ itself.
 from dataclasses import fields
 from typing import Any
 
-from messaging_core.gateway.protocol import FAULTS, LARGEST, OUTCOMES
+from messaging_core.gateway.protocol import DEEPEST, FAULTS, GIVEN_BY, LARGEST, OUTCOMES
 from messaging_core.gateway.status import Counts
 
 Document = dict[str, Any]
@@ -21,7 +21,8 @@ def document(version: str, token_needed: bool) -> Document:
             "version": version,
             "description": (
                 "Hands messages to the clients connected by WebSocket at /ws and /ws/{name}, and sends messages out "
-                f"through configured channels. Bodies and frames hold at most {LARGEST} bytes."
+                f"through configured channels. Bodies and frames hold at most {LARGEST} bytes, nested at most "
+                f"{DEEPEST} levels deep."
             ),
         },
         "paths": {
@@ -146,7 +147,7 @@ def _message(*also: str) -> Document:
     message = _object(properties, *optional, more=True)
     given = {"not": {"anyOf": [{"required": ["from"]}, {"required": ["time"]}]}}
     for_clients = {"properties": {"target": {"pattern": f"^({_CLIENTS})$"}}}
-    for_channels = {"properties": {"type": {"enum": ["text", None]}}}
+    for_channels = {"properties": {"type": {"enum": ["text", None]}} | dict.fromkeys(GIVEN_BY, False)}
     return message | given | ({"anyOf": [for_clients, for_channels]} if also else {})
 
 

@@ -31,6 +31,11 @@ LARGEST = 1_000_000
 LARGEST_FRAME = 1024 * 1024
 """Bytes of one frame to a client: what it holds beside the message fits, and common clients take no more unasked."""
 
+DEEPEST = 100
+"""Levels of arrays and objects within one another: what was read is written again by whoever holds it, and must never
+exhaust a stack there.
+"""
+
 SUBPROTOCOL = "messaging"
 """Offered by a client that wants to be sure whom it talks to (RFC 6455, 1.9); not needed."""
 
@@ -42,6 +47,10 @@ BEARER = "bearer."
 
 OWN_TYPES = ("ack", "receipt", "error")
 """Types of the protocol's own frames: a message cannot have them."""
+
+GIVEN_BY: Mapping[str, str] = {"text": "the content", "channel": "the target"}
+"""Arguments of ``message_send`` that a message for a channel cannot also have of its own: one of the two would be lost.
+"""
 
 OWN_MEMBERS = ("from", "time")
 """Members that the gateway itself gives every message."""
@@ -149,15 +158,27 @@ ClientFrame: TypeAlias = Post | Ack
 
 
 def read_object(raw: str | bytes) -> Result[dict[str, Any], Fault]:
-    """A JSON object (RFC 8259) that can be written again: no NaN, no lone surrogates, no endless nesting."""
+    """A JSON object (RFC 8259) that can be written again: UTF-8, no NaN, no lone surrogates, nested no deeper than
+    :data:`DEEPEST`.
+    """
     try:
-        value = json.loads(raw)
+        value = json.loads(raw if isinstance(raw, str) else raw.decode("utf-8-sig"))
+        if not isinstance(value, dict):
+            return Failure(Fault("invalid", "it must be a JSON object"))
+        if _is_deeper(value, DEEPEST):
+            return Failure(Fault("invalid_json", f"it is nested more than {DEEPEST} levels deep"))
         to_text(value).encode()
     except (ValueError, RecursionError):
         return Failure(Fault("invalid_json", "it is not JSON in UTF-8"))
-    if not isinstance(value, dict):
-        return Failure(Fault("invalid", "it must be a JSON object"))
     return Success(value)
+
+
+def _is_deeper(value: dict[str, Any], levels: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(levels):
+        members = (inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer))
+        level = [inner for inner in members if isinstance(inner, dict | list)]
+    return bool(level)
 
 
 def read_post(value: Mapping[str, Any], *, broadcast: bool = False) -> Result[Post, Fault]:
@@ -204,7 +225,10 @@ def channel_problems(value: Mapping[str, Any]) -> tuple[str, ...]:
     """What a channel cannot take of a message that is for one."""
     target = value.get("target")
     through = isinstance(target, str) and isinstance(read_target(target).value_or(None), Through)
-    return ("type: a channel takes text",) if through and value.get("type") not in (None, "text") else ()
+    if not through:
+        return ()
+    kind = ("type: a channel takes text",) if value.get("type") not in (None, "text") else ()
+    return (*kind, *(f"{name}: is given by {by}" for name, by in GIVEN_BY.items() if name in value))
 
 
 def _target_problems(target: Any, broadcast: bool) -> list[str]:

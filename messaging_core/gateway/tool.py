@@ -22,6 +22,7 @@ from messaging_core.errors import (
 from messaging_core.flow import Done, Exchange, Part, Scope
 from messaging_core.gateway.answers import Answered, AnsweredByFrame, Taken, Told
 from messaging_core.gateway.protocol import (
+    DEEPEST,
     LARGEST,
     SENDER,
     AnswerTo,
@@ -141,7 +142,9 @@ def _payload_problems(action: str, payload: Mapping[str, Any]) -> list[str]:
     problems = [*problems_of(payload, broadcast=False, needs_target=False)]
     # What is handed over in code, or written as an escape, may hold what UTF-8 cannot, such as half a surrogate pair.
     if not problems and not is_successful(read_object(_dumped(payload))):
-        problems.append("content: what the payload holds cannot be written as JSON in UTF-8")
+        problems.append(
+            f"content: what the payload holds cannot be written as JSON in UTF-8, {DEEPEST} levels deep at most"
+        )
     return problems + _target_problems(action, payload.get("target")) + [*channel_problems(payload)]
 
 

@@ -90,11 +90,30 @@ def test_all_problems_are_told_at_once():
         '{"a": "\\ud800"}',
         "[" * 100_000,
         '{"a":' * 5_000 + "1" + "}" * 5_000,
+        '{"a":' + "[" * 100 + "]" * 100 + "}",
+        '{"content": "hi"}'.encode("utf-16"),
         '{"a": ' + "9" * 5_000 + "}",
     ],
 )
 def test_what_is_not_json_or_could_not_be_written_again_is_no_exception(raw):
     assert read_object(raw).failure().code == "invalid_json"
+
+
+@pytest.mark.parametrize("depth", [1, 98, 99])
+def test_what_is_read_can_be_written_again_however_deep_the_stack_is_there(depth):
+    raw = '{"content":"hi","target":"/ws","a":' + "[" * depth + "]" * depth + "}"
+    post = read_object(raw).bind(read_post).unwrap()
+    assert _far_down(700, lambda: json.loads(message_frame(post, "1", "api", 0.0)))["content"] == "hi"
+
+
+def _far_down(levels, act):
+    return act() if not levels else _far_down(levels - 1, act)
+
+
+def test_what_a_channel_gets_from_the_message_itself_cannot_be_given_beside_it():
+    both = {"content": "hi", "target": "ops", "text": "another", "channel": "alerts"}
+    assert read_post(both).failure().message == "text: is given by the content; channel: is given by the target"
+    assert is_successful(read_post({**both, "target": "/ws"}))
 
 
 @pytest.mark.parametrize("raw", ["[]", "null", "7", '"text"'])
