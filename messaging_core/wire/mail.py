@@ -7,6 +7,7 @@ the version of a library: equal mails give equal octets. Every line ends in CRLF
 """
 
 import base64
+import codecs
 import quopri
 import re
 from collections.abc import Iterable, Iterator
@@ -279,15 +280,21 @@ def _text(subtype: str, text: str) -> list[bytes]:
 def _attached(attachment: Attachment) -> list[Piece]:
     """A file in base64. What may not be in base64 (a mail, a multipart) goes as mere octets (RFC 2046, 5.2.1)."""
     mime = "application/octet-stream" if attachment.mime.startswith(("message/", "multipart/")) else attachment.mime
-    charset = "; charset=utf-8" if mime.startswith("text/") and isinstance(attachment.content, bytes) else ""
     content = attachment.content
     return [
-        _header("Content-Type", mime + charset),
+        _header("Content-Type", mime + (_charset(content) if mime.startswith("text/") else "")),
         _header("Content-Disposition", f"attachment; {_filename(attachment.name)}"),
         _header("Content-Transfer-Encoding", "base64"),
         CRLF,
         b"".join(in_base64((content,))) if isinstance(content, bytes) else content,
     ]
+
+
+def _charset(text: bytes | FileRef) -> str:
+    """Without one a text would be US-ASCII (RFC 2046, 4.1.2); what begins otherwise was not taken for a text."""
+    head = text if isinstance(text, bytes) else text.facts.head
+    marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return "; charset=utf-16" if marked else "; charset=utf-8"
 
 
 def _filename(name: str) -> str:

@@ -201,6 +201,24 @@ def test_bytes_made_here_arrive_as_they_are():
     assert attached.get_content() == text
 
 
+@pytest.mark.parametrize(
+    ("mime", "head", "charset"),
+    [
+        ("text/plain", "Größe".encode(), "utf-8"),
+        ("text/csv", b"a,b", "utf-8"),
+        ("text/plain", "Größe".encode("utf-16"), "utf-16"),
+        ("application/json", b"{}", None),
+    ],
+)
+def test_a_text_that_is_attached_says_its_charset_since_without_one_it_would_be_ascii(
+    mime: str, head: bytes, charset: str | None
+):
+    part = media("a.txt", mime)
+    part = replace(part, facts=replace(part.facts, head=head))
+    (attached,) = parsed(mail_of(outgoing(part))).iter_parts()
+    assert (attached.get_content_type(), attached.get_param("charset")) == (mime, charset)
+
+
 def test_a_mail_that_is_attached_is_not_called_one_since_it_is_in_base64():
     (attached,) = parsed(mail_of(outgoing(media("a.eml", "message/rfc822")))).iter_parts()
     assert attached.get_content_type() == "application/octet-stream"
