@@ -103,6 +103,12 @@ def parser() -> argparse.ArgumentParser:
     gateway = _command(commands, "gateway", gateway_command, "run the local gateway")
     gateway.add_argument("--host", help="address to listen on (default: the configured one)")
     gateway.add_argument("--port", type=int, help="port to listen on (default: the configured one)")
+    gateway.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        help="origin of web pages that may connect besides the gateway's own, like http://localhost:5173; repeatable",
+    )
     return top
 
 
@@ -277,7 +283,8 @@ def gateway_command(arguments: argparse.Namespace) -> int:
         def deliver(values: Any, /) -> dict[str, Any]:
             return messenger.send_read("message_send", read_message_send(values)).as_dict()
 
-        return run(messenger.settings, messenger.ports.secrets, arguments.host, arguments.port, deliver)
+        settings, secrets, origins = messenger.settings, messenger.ports.secrets, tuple(arguments.origin)
+        return run(settings, secrets, arguments.host, arguments.port, deliver, origins=origins)
 
 
 # --- What is printed --------------------------------------------------------------------------------------------------

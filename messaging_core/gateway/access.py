@@ -18,6 +18,7 @@ from messaging_core.gateway.targets import is_loopback
 from messaging_core.wire.http import JSON_TYPE
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([1-9][0-9]{0,4}))?")
 _TOKEN = re.compile(r"[!-~]+")
 
 
@@ -53,6 +54,12 @@ def may_start(host: str, token: str) -> Result[None, str]:
     return Failure(
         f"{host or 'every address'} can be reached from other machines: set 'gateway.token', or listen on 127.0.0.1"
     )
+
+
+def is_origin(text: str) -> bool:
+    """Whether it is the origin of a page as browsers write it (RFC 6454, 6.2): lower case, no path, no usual port."""
+    found = _ORIGIN.fullmatch(text)
+    return found is not None and (found[1], found[2]) not in (("http", "80"), ("https", "443"))
 
 
 def admit(access: Access, caller: Caller, *, token_needed: bool = True) -> Result[None, Fault]:

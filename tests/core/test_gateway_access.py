@@ -12,6 +12,7 @@ from messaging_core.gateway.access import (
     admit,
     admit_body,
     choose_subprotocol,
+    is_origin,
     may_start,
     token_as_subprotocol,
 )
@@ -55,6 +56,21 @@ def test_the_gateways_own_page_and_listed_ones_come_in():
     listed = replace(OPEN, origins=("http://localhost:5173",))
     assert code(listed, Caller(host="localhost:16830", origin="http://localhost:5173")) == ""
     assert code(listed, Caller(host="localhost:16830", origin="http://localhost:5174")) == "forbidden_origin"
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:5173", "https://page.example", "http://[::1]:8", "chrome-extension://abc"]
+)
+def test_an_origin_is_what_a_browser_writes(origin):
+    assert is_origin(origin)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "*", "null", "localhost:5173", "http://localhost:5173/", "http://LOCALHOST:1", "https://a:443", "http://a:80"],
+)
+def test_what_no_browser_writes_is_no_origin(text):
+    assert not is_origin(text)
 
 
 def test_the_token_comes_in_a_header_or_as_a_subprotocol():

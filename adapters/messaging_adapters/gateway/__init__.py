@@ -4,6 +4,7 @@ It needs the extra ``[gateway]``; this module imports without it.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -12,11 +13,13 @@ from typing import Any, Protocol
 from returns.pipeline import is_successful
 
 from messaging_core.config.settings import Settings
-from messaging_core.gateway.access import may_start
+from messaging_core.gateway.access import is_origin, may_start
 from messaging_core.secrecy import Secrets
 
 OK, FAILED, USAGE = 0, 1, 2
 """Exit statuses of :func:`run`."""
+
+LAST_PORT = 65535
 
 
 class Deliver(Protocol):
@@ -42,7 +45,7 @@ def run(
     say: Callable[[str], None] | None = None,
 ) -> int:
     """Run the gateway until SIGTERM or SIGINT, and give the exit status: 0 ended as asked, 1 the address cannot be
-    had, 2 wrong usage (a host that others can reach without a token; the extra is not installed).
+    had, 2 wrong usage (a host that others can reach without a token; no port, no origin; the extra is not installed).
 
     ``host``, ``port``: instead of the settings'. ``origins``: pages of other origins that may connect,
     ``https://host:port``. ``say``: takes each line for people; not given: stderr.
@@ -54,6 +57,13 @@ def run(
     allowed = may_start(host, token)
     if not is_successful(allowed):
         tell(f"messaging: the gateway does not start: {allowed.failure()}")
+        return USAGE
+    if not 0 <= port <= LAST_PORT:
+        tell(f"messaging: the gateway does not start: {port} is no port; expected 0 (any that is free) to {LAST_PORT}")
+        return USAGE
+    strange = [origin for origin in origins if not is_origin(origin)]
+    if strange:
+        tell(f"messaging: the gateway does not start: {strange[0]!a} is no origin; expected one like http://host:5173")
         return USAGE
     try:
         from messaging_adapters.gateway.server import serve
@@ -77,11 +87,17 @@ def run(
             )
         )
     except OSError as error:
-        tell(f"messaging: the gateway cannot listen on {host}, port {port}: {error.strerror or type(error).__name__}")
+        tell(f"messaging: the gateway cannot listen on {host}, port {port}: {_why(error)}")
         return FAILED
     except KeyboardInterrupt:
         return FAILED
     return OK
+
+
+def _why(error: OSError) -> str:
+    """The system's own words; asyncio's repeat the address. Names that are not found have codes below zero."""
+    code = error.errno or 0
+    return os.strerror(code) if code > 0 else error.strerror or type(error).__name__
 
 
 def _to_stderr(line: str) -> None:

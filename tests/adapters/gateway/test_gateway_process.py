@@ -11,7 +11,8 @@ from contextlib import ExitStack
 
 import pytest
 from gateways import ENVIRONMENT, text_of
-from websockets.exceptions import ConnectionClosed
+from gateways import Gateway as ReachedGateway
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from messaging_adapters.gateway import run
 from messaging_core.config.settings import Gateway, Settings
@@ -34,8 +35,54 @@ def test_the_hosts_of_the_command_line_are_judged_alike():
 def test_a_port_that_is_taken_is_told():
     said = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert run(Settings(), Secrets(), port=taken.getsockname()[1], say=said.append) == 1
-    assert "cannot listen on 127.0.0.1, port" in said[0]
+        port = taken.getsockname()[1]
+        assert run(Settings(), Secrets(), port=port, say=said.append) == 1
+    assert said == [f"messaging: the gateway cannot listen on 127.0.0.1, port {port}: Address already in use"]
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 10**9])
+def test_what_is_no_port_is_told(port):
+    said = []
+    assert run(Settings(), Secrets(), port=port, say=said.append) == 2
+    assert said == [f"messaging: the gateway does not start: {port} is no port; expected 0 (any that is free) to 65535"]
+
+
+def test_what_is_no_origin_is_told_before_pages_are_kept_out_by_it():
+    said = []
+    assert run(Settings(), Secrets(), port=0, origins=("localhost:5173",), say=said.append) == 2
+    assert "'localhost:5173' is no origin" in said[0]
+
+
+def test_pages_of_the_origins_on_the_command_line_connect(tmp_path):
+    origins = ("http://localhost:5173", "https://page.example")
+    options = [word for origin in origins for word in ("--origin", origin)]
+    (tmp_path / "gateway.yaml").write_text("channels: {}\n")
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "messaging_adapters.cli",
+            "gateway",
+            "--config",
+            "gateway.yaml",
+            "--port",
+            "0",
+            *options,
+        ],
+        cwd=tmp_path,
+        env=ENVIRONMENT | {"XDG_STATE_HOME": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as popen:
+        try:
+            gateway = ReachedGateway(int(popen.stderr.readline().split(",")[0].rpartition(":")[2]))
+            for origin in origins:
+                with gateway.client(origin=origin):
+                    pass
+            with pytest.raises(InvalidStatus):
+                gateway.client(origin="http://localhost:5174").__enter__()
+        finally:
+            popen.terminate()
 
 
 def test_without_the_extra_it_says_what_to_install():
