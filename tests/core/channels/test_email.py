@@ -5,6 +5,7 @@ import email.policy
 import json
 import pickle
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
