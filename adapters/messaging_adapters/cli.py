@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:  # imported where used: a command that only prints its help starts in a few milliseconds
     from messaging_adapters.messenger import Messenger
+    from messaging_core.channels.channel import Configured
     from messaging_core.message import Message
     from messaging_core.outcome import Outcome
     from messaging_core.plan import Plan
@@ -207,10 +208,25 @@ def check_command(arguments: argparse.Namespace) -> int:
 def doctor_command(arguments: argparse.Namespace) -> int:
     messenger = _messenger(arguments)
     worst = DELIVERED
-    for name, trouble in messenger.probe(arguments.channel):
-        _print(f"{name}: {'ok' if trouble is None else trouble}")
-        worst = worst if trouble is None else FAILED
+    for at in _chosen(messenger, arguments.channel):
+        if messenger.ports.registry[at.platform].probe is None:
+            _print(f"{at.name}: there is nothing to ask ({at.platform})")
+        for name, trouble in messenger.probe(at.name):
+            _print(f"{name}: {'ok' if trouble is None else trouble}")
+            worst = worst if trouble is None else FAILED
     return worst
+
+
+def _chosen(messenger: "Messenger", name: str | None) -> "tuple[Configured[Any], ...]":
+    """The active channels, or the one that is named. Raises ``Usage`` where there is none of that name."""
+    from messaging_core.errors import UnknownChannel
+
+    active = messenger.channels()
+    chosen = tuple(one for one in active if name in (None, one.name))
+    if name is not None and not chosen:
+        inactive = messenger.settings.channel(name) is not None
+        raise Usage(str(UnknownChannel(name, tuple(one.name for one in active), inactive)))
+    return chosen
 
 
 def channels_command(arguments: argparse.Namespace) -> int:
@@ -228,15 +244,11 @@ def tools_command(arguments: argparse.Namespace) -> int:
 
 def preview_command(arguments: argparse.Namespace) -> int:
     from messaging_core.display import preview
-    from messaging_core.errors import UnknownChannel
     from messaging_core.markup.controls import clean
 
     text = _standard_input() if arguments.file == "-" else _file(arguments.file)
     messenger = _messenger(arguments)
-    chosen = tuple(one for one in messenger.channels() if arguments.channel in (None, one.name))
-    if not chosen:
-        raise Usage(str(UnknownChannel(arguments.channel, tuple(one.name for one in messenger.channels()))))
-    _print(clean(preview(text, chosen, messenger.ports.registry)))
+    _print(clean(preview(text, _chosen(messenger, arguments.channel), messenger.ports.registry)))
     return DELIVERED
 
 

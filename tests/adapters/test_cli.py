@@ -205,3 +205,13 @@ def test_check_names_the_file_and_its_channels(tmp_path: Path) -> None:
     done = messaging("check", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "messaging.yaml: ok (m, cli)\n")
     assert "m.access_token" in done.stderr, "a secret too short to be masked is warned of"
+
+
+def test_doctor_says_something_of_every_channel_and_refuses_one_that_is_not_there(tmp_path: Path) -> None:
+    configure(tmp_path, "channels:\n  console: {type: cli}\n  off: {type: cli, enabled: false}\n")
+    done = messaging("doctor", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "console: there is nothing to ask (cli)\n")
+    for name in ("nope", "off"):
+        done = messaging("doctor", "--channel", name, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.endswith(f": {name}. Available channels: console\n")
