@@ -1,5 +1,6 @@
 """Discord by an incoming webhook: one URL, one channel, no account (https://docs.discord.com/developers/resources/webhook)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,11 @@ class Settings:
 
 
 def check(values: Mapping[str, Any]) -> Iterator[Fault]:
-    """With these ends the URL expects another sender's payload."""
-    path = str(values.get("url", "")).partition("?")[0].rstrip("/")
+    """With these ends the URL expects another sender's payload; of two threads one would silently win."""
+    path, _, query = str(values.get("url", "")).partition("?")
+    path = path.rstrip("/")
+    if values.get("thread_id") and re.search(r"(?:^|&)thread_id=", query):
+        yield Fault("thread_id", "the URL names a thread already", "keep one of them")
     if path.endswith(("/slack", "/github")):
         yield Fault("url", "ends as for another sender's payload", "leave out what follows the webhook's token")
 
@@ -54,13 +58,14 @@ def place(at: Configured[Settings], outgoing: Outgoing, ids: Ids, part: Part, co
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The message is there: 200 with its id, or 204 without."""
+    """The message is there: 200 with its id, or an answer without a body (204, or what stands in for Discord)."""
 
     part: Part
     notes: tuple[str, ...]
 
     def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return _discord.read(reply, FIXED.shown).map(
+        silent = 200 <= reply.status < 300 and not reply.body.strip()
+        return _discord.read(HttpReply(204) if silent else reply, FIXED.shown).map(
             lambda message: Done((Receipt(self.part, text_at(message, "id") or None, FIXED.shown, self.notes),))
         )
 

@@ -12,12 +12,12 @@ from returns.result import Success
 from messaging_core.channels import CHANNELS
 from messaging_core.channels.channel import Configured
 from messaging_core.channels.discord_webhook import CHANNEL, FIXED, Settings
-from messaging_core.errors import Denied, Invalid, InvalidRecipient, RateLimited
+from messaging_core.errors import Denied, Invalid, InvalidRecipient, Malformed, RateLimited, Unavailable
 from messaging_core.flow import Done, Part, Receipt, Scope, Step, drive
 from messaging_core.markup.dialect import Rendered
 from messaging_core.message import FileFacts, Ids, Kind, MediaPart, Outgoing, Recipient, TextPart
 from messaging_core.secrecy import Secret, Secrets
-from messaging_core.wire.http import FileRef, FormPart, HttpRequest, Multipart, on_wire, to_json
+from messaging_core.wire.http import FileRef, FormPart, HttpReply, HttpRequest, Multipart, on_wire, to_json
 
 from .replies import fields, replies, send
 from .test_discord import closed
@@ -92,6 +92,20 @@ def test_the_conversations_thread_goes_before_that_of_the_settings() -> None:
 
 def test_a_recipient_is_refused() -> None:
     assert isinstance(CHANNEL.recipient("111").failure(), InvalidRecipient)
+
+
+def test_two_threads_in_the_settings_are_a_fault_since_one_would_silently_win() -> None:
+    (fault,) = CHANNEL.check({"url": URL + "?wait=true&thread_id=9", "thread_id": "555"})
+    assert (fault.key, "FAKE" in str(fault)) == ("thread_id", False)
+    assert list(CHANNEL.check({"url": URL + "?thread_id=9"})) == []
+
+
+def test_a_good_answer_without_a_body_is_a_yes_and_a_page_is_none() -> None:
+    """As with 204: the status alone tells it, and stand-ins for Discord answer so."""
+    assert send(start(TEXT), [HttpReply(200, "OK", (), b"")])[1] == send(start(TEXT), [SAID["no_content"]])[1]
+    page = send(start(TEXT), [HttpReply(200, "OK", (), b"<html>Log in</html>")])[1]
+    assert isinstance(page.failure().cause, Malformed)
+    assert isinstance(send(start(TEXT), [HttpReply(500, "", (), b"")])[1].failure().cause, Unavailable)
 
 
 @pytest.mark.parametrize(("case", "id"), [("sent", "1444600000000000001"), ("no_content", None)])
