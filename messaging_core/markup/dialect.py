@@ -41,8 +41,8 @@ class Rendered:
     """A text as one platform takes it.
 
     ``text``: what goes into the text field, markup included. ``visible``: what the reader sees of it. ``formatted``:
-    the HTML alternative where there is one (Matrix ``formatted_body``, mail). ``styles``: ranges over ``text``
-    (Signal).
+    the alternative with markup where there is one (HTML for Matrix and mail, colours for a terminal). ``styles``:
+    ranges over ``text`` (Signal).
     """
 
     text: str
@@ -56,8 +56,8 @@ class Piece(NamedTuple):
     """One block, written. ``gap``, ``shown_gap``: what goes before it (raw, visible) unless it is the first of its
     part.
 
-    ``html``: its HTML without the containers around it. ``styles``: with offsets into ``visible``. ``around``: the
-    most signs that binding adds to ``text``, or to the HTML where there is some, besides ``gap``.
+    ``html``: its formatted alternative, without the containers around it. ``styles``: with offsets into ``visible``.
+    ``around``: the most signs that binding adds to ``text``, or to the HTML where there is some, besides ``gap``.
     """
 
     block: Block

@@ -1,14 +1,14 @@
-"""The terminal, with colours and without.
+"""The terminal: plain text, and the same with colours as its formatted alternative.
 
 Escape sequences of the text itself are gone when it has been read; signs that turn the direction of writing are shown
-by number, so that no text can look like another. https://no-color.org says when to take ``TERMINAL_PLAIN``; that is
-decided where the stream is known.
+by number, so that no text can look like another. https://no-color.org says when colours are shown; that is decided
+where the stream is known.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from messaging_core.markup.controls import show_direction, strip_controls
+from messaging_core.markup.controls import show_direction
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.layout import RULE, Look, adapt, heading_line, join, place, shown
 from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Block, Code, Document, Prose, Span
@@ -39,7 +39,7 @@ def _write(block: Block, before: Block | None, _mentions: bool) -> Piece:
     else:
         spans = [Span(block.text, CODE)] if isinstance(block, Code) else [Span(RULE)]
     text = "".join([span.text for span in spans])
-    return Piece(block, at.gap, at.shown_gap, first + _coloured(spans), first + text)
+    return Piece(block, at.gap, at.shown_gap, first + text, first + text, html=first + _coloured(spans))
 
 
 def _coloured(spans: Sequence[Span]) -> str:
@@ -55,16 +55,9 @@ def _coloured(spans: Sequence[Span]) -> str:
     return "".join(out)
 
 
-def _write_plain(block: Block, before: Block | None, mentions: bool) -> Piece:
-    piece = _write(block, before, mentions)
-    return piece._replace(text=piece.visible)
-
-
 def _bind(pieces: Sequence[Piece]) -> Rendered:
-    return Rendered(*join(pieces))
+    coloured = [part for place_, piece in enumerate(pieces) for part in (piece.gap if place_ else "", piece.html or "")]
+    return Rendered(*join(pieces), formatted="".join(coloured))
 
 
 TERMINAL = Dialect("terminal", _harmless, _write, _bind)
-TERMINAL_PLAIN = Dialect("terminal-plain", _harmless, _write_plain, _bind)
-
-__all__ = ["TERMINAL", "TERMINAL_PLAIN", "show_direction", "strip_controls"]

@@ -14,7 +14,7 @@ from messaging_core.markup.plain import PLAIN
 from messaging_core.markup.signal import SIGNAL, SIGNAL_STYLED
 from messaging_core.markup.slack_mrkdwn import SLACK_MRKDWN
 from messaging_core.markup.telegram_html import TELEGRAM_HTML
-from messaging_core.markup.terminal import TERMINAL, TERMINAL_PLAIN
+from messaging_core.markup.terminal import TERMINAL
 from messaging_core.markup.whatsapp import WHATSAPP
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -28,7 +28,6 @@ DIALECTS: tuple[Dialect, ...] = (
     EMAIL_HTML,
     PLAIN,
     TERMINAL,
-    TERMINAL_PLAIN,
 )
 
 TIGHT: dict[str, tuple[Length, ...]] = {

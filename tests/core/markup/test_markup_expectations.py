@@ -13,7 +13,7 @@ from messaging_core.markup.slack_mrkdwn import SLACK_MRKDWN
 from messaging_core.markup.split import render, split, truncate
 from messaging_core.markup.tables import width
 from messaging_core.markup.telegram_html import TELEGRAM_HTML
-from messaging_core.markup.terminal import TERMINAL_PLAIN
+from messaging_core.markup.terminal import TERMINAL
 from messaging_core.markup.tree import Document, parse, verbatim
 from messaging_core.markup.whatsapp import WHATSAPP
 from tests.core.markup.readers import telegram, telegram_mentions
@@ -204,7 +204,14 @@ def test_east_asian_columns_line_up() -> None:
 def test_a_terminal_gets_no_sequence_of_the_text() -> None:
     assert strip_controls("a\x1b]0;title\x07b\x1b[2Jc\x9b31md\r\ne\rf\x08") == "abcd\nef"
     assert strip_controls("x\x1b]52;c;never ended\nnext line") == "x\nnext line"
-    assert render(parse("a\u202eb\x1b[31mc"), TERMINAL_PLAIN).text == "a\\u202ebc"
+    assert render(parse("a\u202eb\x1b[31mc"), TERMINAL).text == "a\\u202ebc"
+
+
+def test_a_terminal_gets_the_text_and_the_same_in_colours() -> None:
+    rendered = render(parse("**b** and `c`\n\n- d"), TERMINAL)
+    assert rendered.text == rendered.visible == "b and c\n\n• d"
+    assert rendered.formatted == "\x1b[1mb\x1b[22m and \x1b[36mc\x1b[39m\n\n• d"
+    assert render(verbatim("**b**"), TERMINAL).formatted is None
 
 
 def test_a_document_is_a_value() -> None:

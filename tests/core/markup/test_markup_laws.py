@@ -19,7 +19,7 @@ READERS = {
     "signal-styled": lambda rendered: readers.signal_styled(rendered.text),
     "matrix-html": lambda rendered: readers.html(rendered.formatted or ""),
     "email-html": lambda rendered: readers.html(rendered.formatted or "", ["html", "head", "meta", "body"]),
-    "terminal": lambda rendered: readers.terminal(rendered.text),
+    "terminal": lambda rendered: readers.terminal(rendered.formatted or ""),
 }
 HEADING = {"whatsapp": 0}
 """The marks that a heading gets, where it is not bold (or bold already when it is prepared)."""
@@ -27,7 +27,7 @@ READ = [dialect for dialect in DIALECTS if dialect.name in READERS]
 
 
 def shown(dialect: Dialect, rendered: Rendered, document: Document) -> Seen:
-    if document.verbatim and dialect.name in ("matrix-html", "email-html"):
+    if document.verbatim and dialect.name in ("matrix-html", "email-html", "terminal"):
         assert rendered.formatted is None
         return readers.seen(rendered.text)
     return READERS[dialect.name](rendered)
