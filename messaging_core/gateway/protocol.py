@@ -115,6 +115,9 @@ class Fault:
         return {"id": self.id, "status": "refused", "code": self.code, "message": self.message}
 
 
+TOO_DEEP = Fault("invalid_json", f"it is nested more than {DEEPEST} levels deep")
+
+
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -166,9 +169,11 @@ def read_object(raw: str | bytes) -> Result[dict[str, Any], Fault]:
         if not isinstance(value, dict):
             return Failure(Fault("invalid", "it must be a JSON object"))
         if _is_deeper(value, DEEPEST):
-            return Failure(Fault("invalid_json", f"it is nested more than {DEEPEST} levels deep"))
+            return Failure(TOO_DEEP)
         to_text(value).encode()
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return Failure(TOO_DEEP)
+    except ValueError:
         return Failure(Fault("invalid_json", "it is not JSON in UTF-8"))
     return Success(value)
 

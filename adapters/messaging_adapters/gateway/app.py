@@ -217,7 +217,11 @@ class Gateway:
         try:
             ends: set[asyncio.Future[Any]] = {reading, writing, client.ending}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if client.ending.done() and not reading.done():
+            broken = reading.done() and reading.exception() is not None
+            if broken:
+                log.error("a frame could not be answered", exc_info=reading.exception())
+                client.end(Ending(CloseCode.INTERNAL, "the gateway failed; what was sent last may have arrived"))
+            if client.ending.done() and (broken or not reading.done()):
                 ending, end = client.ending.result(), asyncio.get_running_loop().time() + GOODBYE
                 await _stopped(reading)
                 if ending.patient:

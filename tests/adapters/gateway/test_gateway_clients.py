@@ -241,6 +241,20 @@ def test_noise_ends_no_more_than_its_own_connection(shared):
     connected(shared, 0)
 
 
+def test_a_bug_met_by_a_frame_ends_that_connection_and_says_so(start, monkeypatch):
+    def broken(raw):
+        raise RuntimeError("a bug, with a secret in it")
+
+    gateway = start()
+    monkeypatch.setattr("messaging_adapters.gateway.app.read_frame", broken)
+    with gateway.client() as client, gateway.client() as other:
+        client.send("{}")
+        assert closed(client) == (1011, "the gateway failed; what was sent last may have arrived")
+        connected(gateway, 1)
+        gateway.broadcast("on")
+        assert text_of(other.recv()) == "on"
+
+
 # --- Slow and dying clients -------------------------------------------------------------------------------------------
 
 
