@@ -93,7 +93,7 @@ def _heading(level: int) -> str | None:
 
 
 _HAND = Hand(
-    look=Look(bullet="- ", quotes=1, quote_shown=False, code_quoted=False, keep_bullet=True),
+    look=Look(bullet="- ", quotes=1, quote_shown=False, keep_bullet=True),
     signs=((STRIKE, "~~"), (BOLD, "**"), (ITALIC, "*")),
     escape=escape,
     code=code,

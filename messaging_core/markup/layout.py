@@ -18,15 +18,14 @@ class Look:
     """What a dialect shows where it has no markup. ``quote``: what stands before each quoted line, once for each
     level up to ``quotes``.
 
-    ``quote_shown``: the reader sees those signs (else they are markup). ``code_quoted``: code can stand inside a
-    quote. ``keep_bullet``: the list sign stays before a task box.
+    ``quote_shown``: the reader sees those signs (else they are markup); code never has them, so that it can be copied.
+    ``keep_bullet``: the list sign stays before a task box.
     """
 
     bullet: str = "• "
     quote: str = "> "
     quotes: int = 8
     quote_shown: bool = True
-    code_quoted: bool = True
     keep_bullet: bool = False
 
 
@@ -71,14 +70,15 @@ def place(look: Look, block: Block, before: Block | None) -> Place:
         before is not None
         and (_tight(before) or _tight(block))
         and (shared == len(path) == len(earlier) or _same_list(earlier, path, shared))
+        and not _next_loose_entry(block, earlier, shared)
     )
     plain_gap = "\n" if close else "\n\n"
     first, rest = _signs(look, path, shared)
-    levels = 0 if isinstance(block, Code) and not look.code_quoted else _quotes(look, path)
+    levels = 0 if isinstance(block, Code) else _quotes(look, path)
     if not levels or not look.quote:
         return Place(plain_gap, plain_gap, first, rest, first, rest)
     sign = look.quote * levels
-    joined = 0 if isinstance(before, Code) and not look.code_quoted else _quotes(look, path[:shared])
+    joined = 0 if isinstance(before, Code) else _quotes(look, path[:shared])
     gap = "\n" if close else f"\n{look.quote * joined}\n"
     if look.quote_shown:
         return Place(gap, gap, sign + first, sign + rest, sign + first, sign + rest)
@@ -101,6 +101,11 @@ def _same_list(one: Path, other: Path, shared: int) -> bool:
         mine, theirs = one[shared], other[shared]
         return isinstance(mine, Item) and isinstance(theirs, Item) and mine.list == theirs.list
     return False
+
+
+def _next_loose_entry(block: Block, earlier: Path, shared: int) -> bool:
+    """True if ``block`` begins an entry after another of a loose list, whatever tight list ended the entry before."""
+    return isinstance(block, Prose) and not block.tight and len(block.path) == shared + 1 <= len(earlier)
 
 
 def _signs(look: Look, path: Path, shared: int) -> tuple[str, str]:

@@ -46,7 +46,7 @@ def link(shown: str, target: Link, _ends: bool) -> str:
 
 
 _HAND = Hand(
-    look=Look(quotes=1, quote_shown=False, code_quoted=False),
+    look=Look(quotes=1, quote_shown=False),
     signs=((STRIKE, "~"), (BOLD, "*"), (ITALIC, "_")),
     escape=escape,
     code=code,

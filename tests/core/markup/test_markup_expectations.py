@@ -214,6 +214,16 @@ def test_a_terminal_gets_the_text_and_the_same_in_colours() -> None:
     assert render(verbatim("**b**"), TERMINAL).formatted is None
 
 
+def test_entries_of_a_loose_list_stand_apart_even_behind_a_tight_one() -> None:
+    text = "1. a\n\n   - x\n   - y\n\n2. b\n\n   - z"
+    assert render(parse(text), PLAIN).text == "1. a\n   - x\n   - y\n\n2. b\n   - z"
+    assert render(parse("- a\n  - b\n\n    c\n- d\n  > q\n- e"), PLAIN).text == "- a\n  - b\n\n    c\n- d\n>   q\n- e"
+
+
+def test_code_in_a_quote_can_be_copied() -> None:
+    assert render(parse("> a\n>\n> ```\n> b\n> c\n> ```\n>\n> d"), PLAIN).text == "> a\n\nb\nc\n\n> d"
+
+
 def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
