@@ -6,16 +6,16 @@ and the list then goes on with its number.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 
 from messaging_core.markup import plain
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
-from messaging_core.markup.layout import CHECKED_BOX, OPEN_BOX, adapt, common, join
-from messaging_core.markup.links import Hides, expose, nothing
+from messaging_core.markup.layout import CHECKED_BOX, OPEN_BOX, adapt, common, exposed, join
+from messaging_core.markup.links import Hides, nothing
 from messaging_core.markup.nesting import Tags, nest
-from messaging_core.markup.tables import aligned
+from messaging_core.markup.tables import flat
 from messaging_core.markup.tree import Block, Code, Item, Link, Path, Prose, Quote, Span, Table
 
 
@@ -63,8 +63,8 @@ _QUOTE_ROOM = len("<blockquote></blockquote>")
 
 def _flat(block: Block) -> Block:
     if isinstance(block, Table):
-        return aligned(block)
-    return replace(block, spans=expose(block.spans, nothing)) if isinstance(block, Prose) else block
+        return flat(block)
+    return exposed(block, nothing) if isinstance(block, Prose) else block
 
 
 def _boxes(begins: Path) -> str:

@@ -1,12 +1,12 @@
 """Where a block stands: gaps, list signs, indentation and quote signs, for every dialect that writes lines of text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.links import Hides, expose, nothing
-from messaging_core.markup.tables import aligned
+from messaging_core.markup.tables import aligned, links_of
 from messaging_core.markup.tree import BOLD, Block, Code, Document, Item, Path, Prose, Quote, Span, Table
 
 RULE = "\u2500" * 10
@@ -125,18 +125,32 @@ def _signs(look: Look, path: Path, shared: int) -> tuple[str, str]:
 
 
 def adapt(hides: Hides = nothing, *, tables: bool = True) -> Callable[[Document], Document]:
-    """The ``prepare`` of a dialect: links written out that it cannot hide, tables aligned where ``tables``."""
+    """The ``prepare`` of a dialect: links written out that it cannot hide, tables aligned where ``tables``, with
+    their links below, as aligned text has none.
+    """
 
     def prepare(document: Document) -> Document:
-        return Document(tuple(map(adapted, document.blocks)), document.verbatim)
+        return Document(tuple(adapted(document.blocks)), document.verbatim)
 
-    def adapted(block: Block) -> Block:
-        if isinstance(block, Prose):
-            spans = expose(block.spans, hides)
-            return block if spans is block.spans else replace(block, spans=spans)
-        return aligned(block) if tables and isinstance(block, Table) else block
+    def adapted(blocks: Sequence[Block]) -> Iterator[Block]:
+        for block in blocks:
+            if isinstance(block, Prose):
+                yield exposed(block, hides)
+            elif tables and isinstance(block, Table):
+                yield aligned(block)
+                links = links_of(block)
+                if links is not None:
+                    yield exposed(links, hides)
+            else:
+                yield block
 
     return prepare
+
+
+def exposed(block: Prose, hides: Hides) -> Prose:
+    """``block`` with the links written out that ``hides`` does not allow to be hidden."""
+    spans = expose(block.spans, hides)
+    return block if spans is block.spans else replace(block, spans=spans)
 
 
 def shown(block: Prose, at: Place) -> list[Span]:

@@ -17,7 +17,7 @@ import regex
 from messaging_core.markup.blank import is_blank
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.length import Length, Of, in_json, measure
-from messaging_core.markup.tables import aligned
+from messaging_core.markup.tables import flat
 from messaging_core.markup.tree import CODE, Block, Code, Document, Prose, Span, Table
 
 ELLIPSIS = "…"
@@ -288,7 +288,7 @@ class _Rest:
         """The same in a form that can be cut: tables as aligned text, addresses over ``longest`` written out."""
         if self.text:
             return self
-        block = aligned(self.block) if isinstance(self.block, Table) else self.block
+        block = flat(self.block) if isinstance(self.block, Table) else self.block
         if isinstance(block, Prose):
             block = _with_long_addresses_out(block, longest)
             self.text = "".join([span.text for span in block.spans])

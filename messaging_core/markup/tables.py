@@ -1,11 +1,16 @@
 """Tables as aligned text, for everything that shows code in one width but no tables."""
 
 import unicodedata
-from itertools import zip_longest
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import groupby, zip_longest
+from operator import attrgetter
 
 import regex
 
-from messaging_core.markup.tree import Align, Cell, Code, Table
+from messaging_core.markup.addresses import shown_once
+from messaging_core.markup.links import expose, nothing
+from messaging_core.markup.tree import Align, Cell, Code, Link, Prose, Span, Table
 
 _WIDEST = 60
 """A column is padded to at most this: one long cell must not push all others off the screen."""
@@ -23,6 +28,30 @@ def aligned(table: Table) -> Code:
     written = ["\n".join(_row(row, widths, table.aligns)) for row in rows]
     return Code(
         "\n".join((*written[:1], "-+-".join("-" * size for size in widths), *written[1:])), path=table.path, table=True
+    )
+
+
+def links_of(table: Table) -> Prose | None:
+    """The labels in ``table`` behind which an address is hidden, each once, as a line of links; None without any."""
+    found: dict[tuple[str, str], Link] = {}
+    for row in table.rows:
+        for cell in row:
+            for link, spans in groupby(cell, attrgetter("link")):
+                label = " ".join(text_of(spans).split())
+                if link is not None and label and not shown_once(label, link.url):
+                    found.setdefault((label, link.url), link)
+    between = Span(" \u00b7 ")
+    spans = [span for (label, _), link in found.items() for span in (between, Span(label, link=link))]
+    return Prose(tuple(spans[1:]), table.path) if spans else None
+
+
+def flat(table: Table) -> Code:
+    """``table`` aligned, with its links and their addresses in the same text."""
+    written, links = aligned(table), links_of(table)
+    return (
+        written
+        if links is None
+        else replace(written, text=f"{written.text}\n\n{text_of(expose(links.spans, nothing))}")
     )
 
 
@@ -51,8 +80,8 @@ def _sign_width(sign: str) -> int:
     return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
-def text_of(cell: Cell) -> str:
-    return "".join(span.text for span in cell)
+def text_of(spans: Iterable[Span]) -> str:
+    return "".join([span.text for span in spans])
 
 
 def _lines(cell: Cell) -> list[str]:

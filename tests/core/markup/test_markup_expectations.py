@@ -5,6 +5,7 @@ import pytest
 from messaging_core.markup.blank import is_blank
 from messaging_core.markup.controls import strip_controls
 from messaging_core.markup.discord import DISCORD
+from messaging_core.markup.email_html import EMAIL_HTML
 from messaging_core.markup.length import Length, Of, Unit
 from messaging_core.markup.matrix_html import MATRIX_HTML
 from messaging_core.markup.plain import PLAIN
@@ -222,6 +223,16 @@ def test_entries_of_a_loose_list_stand_apart_even_behind_a_tight_one() -> None:
 
 def test_code_in_a_quote_can_be_copied() -> None:
     assert render(parse("> a\n>\n> ```\n> b\n> c\n> ```\n>\n> d"), PLAIN).text == "> a\n\nb\nc\n\n> d"
+
+
+def test_links_in_a_table_can_be_followed() -> None:
+    document = parse("|a|b|\n|-|-|\n|[one](https://h.test/1)|2|\n|[one](https://h.test/1)|[two](https://h.test/2)|")
+    table = "a   | b\n----+----\none | 2\none | two"
+    assert render(document, TELEGRAM_HTML).text == (
+        f'<pre>{table}</pre>\n\n<a href="https://h.test/1">one</a> · <a href="https://h.test/2">two</a>'
+    )
+    addresses = "one (https://h.test/1) · two (https://h.test/2)"
+    assert render(document, PLAIN).text == render(document, EMAIL_HTML).text == f"{table}\n\n{addresses}"
 
 
 def test_a_document_is_a_value() -> None:
