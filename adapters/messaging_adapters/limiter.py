@@ -40,6 +40,10 @@ class SharedCounts(Protocol):
         """Take one place in each of ``budgets``: 0.0, or the seconds after which to ask again. Never raises."""
         ...
 
+    def answered(self, budgets: Sequence[Budget]) -> None:
+        """The request that this thread took places for has its answer: it counts from now on. Never raises."""
+        ...
+
 
 class _Ticket:
     """One request: the monotonic ``moment`` that it goes or went at, and for how many seconds (``per``) it counts.
@@ -104,7 +108,9 @@ class Limiter:
     ) -> Result[Any, SendError]:
         """Perform ``step`` as soon as it may leave. ``RateLimited`` at once where that would be after the deadline."""
         ticket = _Ticket(max((budget.per for budget in budgets), default=0.0) + SLACK, under_way=True)
-        return self._admitted(ticket, step, budgets, deadline).bind(lambda _: self._performed(ticket, step, perform))
+        return self._admitted(ticket, step, budgets, deadline).bind(
+            lambda _: self._performed(ticket, step, budgets, perform)
+        )
 
     def admit(self, step: Exchange, budgets: Sequence[Budget], deadline: float) -> Result[None, SendError]:
         """Only wait until ``step`` may leave: for what has no answer, as it counts from when it left."""
@@ -130,12 +136,16 @@ class Limiter:
             if not ticket.gone:
                 self._forget(ticket, budgets)
 
-    def _performed(self, ticket: _Ticket, step: Exchange, perform: Perform) -> Result[Any, SendError]:
+    def _performed(
+        self, ticket: _Ticket, step: Exchange, budgets: Sequence[Budget], perform: Perform
+    ) -> Result[Any, SendError]:
         try:
             return perform(step)
         finally:
             with self._lock:
                 ticket.moment, ticket.under_way = self._clock.monotonic(), False
+            if self._shared is not None:
+                self._shared.answered(budgets)
 
     def _reserve(self, ticket: _Ticket, scope: Scope, budgets: Sequence[Budget]) -> float:
         """Give the ticket its moment, again after each sleep: 0.0 where that is now, else the seconds until then."""

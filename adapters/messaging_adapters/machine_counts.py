@@ -8,8 +8,9 @@ times lie ahead and are dropped.
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -34,6 +35,7 @@ class MachineCounts:
         self._clock = clock
         self._namespace = namespace
         self._warned = False
+        self._mine = threading.local()
 
     def take(self, budgets: Sequence[Budget]) -> float:
         """0.0 where all budgets had a place, else the seconds until they have. A file that fails is passed over."""
@@ -62,7 +64,25 @@ class MachineCounts:
         for key, budget in budgets.items():
             counts[key] = [budget.per, *counts.get(key, [0.0])[1:], now]
         _write(file, counts)
+        self._mine.moment = now
         return 0.0
+
+    def answered(self, budgets: Sequence[Budget]) -> None:
+        """The moment that this thread took becomes the one of the answer, the last at which the request can have
+        arrived. Until then, and for ever where the process is killed, it counts from when it left."""
+        taken: float | None = getattr(self._mine, "moment", None)
+        if not budgets or taken is None:
+            return
+        self._mine.moment = None
+        with suppress(OSError), self._locked() as file:
+            now = self._clock.monotonic()
+            counts = _current(_read(file), now)
+            for key in map(self._name, budgets):
+                per, *moments = counts.get(key, [0.0])
+                if taken in moments:
+                    moments.remove(taken)
+                    counts[key] = [per, *moments, now]
+            _write(file, counts)
 
     def _name(self, budget: Budget) -> str:
         return json.dumps([self._namespace, *budget.key, budget.count, budget.per])

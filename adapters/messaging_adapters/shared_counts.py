@@ -39,6 +39,9 @@ class LimitsCounts:
             log.warning("the shared counts cannot be reached (%s); going by this process's own", type(error).__name__)
             return 0.0
 
+    def answered(self, budgets: Sequence[Budget]) -> None:
+        """Nothing: such a storage keeps the moment at which a place was taken."""
+
     def _wait(self, budget: Budget) -> float:
         item = _item(budget)
         if self._windows.test(item, *budget.key):

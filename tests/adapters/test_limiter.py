@@ -411,6 +411,9 @@ class OnePlaceAt:
     def take(self, budgets: Sequence[Budget]) -> float:
         return max(self._free - self._clock.time, 0.0)
 
+    def answered(self, budgets: Sequence[Budget]) -> None:
+        pass
+
 
 def test_shared_counts_are_waited_for_too() -> None:
     clock = Leap()
