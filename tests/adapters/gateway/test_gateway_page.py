@@ -13,6 +13,7 @@ from messaging_adapters.websocket import WebSocketEdge
 from messaging_core.config.settings import Gateway, Http
 from messaging_core.flow import drive
 from messaging_core.gateway.tool import describe, parse, report
+from messaging_core.markup.controls import by_number
 from messaging_core.message import Ids
 from messaging_core.secrecy import Secrets
 
@@ -49,7 +50,7 @@ def test_what_arrives_is_shown_newest_first_and_acknowledged(browser, start):
     assert page.until(f"{TEXTS}.length === 2") and page.run(TEXTS) == ["second\n  line", "first"]
     assert gateway.until(lambda status: status["counts"]["acknowledged"] == 2)["counts"]["acknowledged"] == 2
     head = page.run("document.querySelector('#messages .head').textContent")
-    assert head.split(" · ")[1:] == ["api", "text", "*"]
+    assert head.split(" · ")[1:] == ["api to everyone"]
 
 
 HOSTILE = [
@@ -80,15 +81,61 @@ def test_hostile_content_is_text_and_nothing_of_it_runs(browser, start):
             assert gateway.send("/ws", content, id=f"<b>{number}-{len(extra)}", **extra)[0] == 200
     assert page.until(f"{TEXTS}.length === {2 * len(HOSTILE)}")
     texts = page.run(f"{TEXTS}.filter((_, index) => index % 2).reverse()")
-    assert [text.replace("\0", "\ufffd") for text in texts] == [text.replace("\0", "\ufffd") for text in HOSTILE]
+    assert texts == [by_number(text) for text in HOSTILE]
     assert page.run("window.pwned") is None and page.run("({}).pwned") is None
-    assert page.run("document.querySelectorAll('*').length") == before + 3 * 2 * len(HOSTILE)
+    inside = "[...new Set([...document.querySelectorAll('#messages *')].map(item => item.localName))].sort()"
+    assert page.run(inside) == ["details", "div", "li", "p", "pre", "summary"]
+    assert page.run("document.querySelectorAll('*').length") == before + (3 + 6) * len(HOSTILE)
     assert page.run("window.violations") == []
     assert page.run("getComputedStyle(document.body).display") == "block"
     assert page.run("location.href") == gateway.url + "/"
     assert page.run(
         "[...document.querySelectorAll('.text')].every(item => getComputedStyle(item).unicodeBidi === 'isolate')"
     )
+
+
+def test_what_is_not_shown_whole_says_so(browser, start):
+    gateway = start()
+    page = opened(browser, gateway)
+    assert page.run("getComputedStyle(document.getElementById('none')).display") == "block"
+    gateway.send("/ws", "w" * 100_001, type="event.deploy", severity="high")
+    assert page.until(f"{TEXTS}.length === 1") and page.run(f"{TEXTS}[0].length") == 100_000
+    head = page.run("document.querySelector('#messages .head').textContent")
+    assert head.split(" · ")[1:] == ["api to /ws", "event.deploy", "the first 100000 of 100001 characters"]
+    assert page.run("getComputedStyle(document.getElementById('none')).display") == "none"
+    more = page.run("document.querySelector('#messages details').textContent")
+    assert more == 'also: severity{\n  "severity": "high"\n}'
+
+
+def test_a_name_that_no_client_can_have_is_told_and_not_tried_again(browser, start):
+    gateway = start()
+    page = opened(browser, gateway, "/?name=my%20desk")
+    assert state(page, "no page can have this name") is True
+    assert gateway.status()["counts"]["refused"] == 0
+
+
+SHADES = """
+(element => {
+  const part = rgb => rgb.match(/[0-9.]+/g).slice(0, 3).map(value => value / 255)
+    .map(value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0)
+  const both = [getComputedStyle(element).color, getComputedStyle(document.querySelector('header')).backgroundColor]
+  const [light, dark] = both.map(part).sort((one, other) => other - one)
+  return (light + 0.05) / (dark + 0.05)
+})(document.querySelector('%s'))
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_can_be_read_by_day_and_by_night(browser, start, scheme):
+    """Contrast as WCAG 2.2 counts it (1.4.3): at least 4.5 to 1."""
+    gateway = start()
+    page = opened(browser, gateway)
+    page.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    gateway.broadcast("hi", more=1)
+    assert page.until(f"{TEXTS}.length === 1")
+    for what in ("h1", "#state", ".head", ".text", "summary"):
+        assert page.run(SHADES % what) >= 4.5, what
 
 
 def test_even_a_script_that_got_in_would_not_run(browser, start):
