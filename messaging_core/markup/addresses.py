@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import partial
 from urllib.parse import urlsplit
 
 _START = re.compile(r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])", re.IGNORECASE)
@@ -57,63 +56,6 @@ def _unopened_bracket(text: str, start: int, stop: int) -> int:
             if depth[_OPENED_BY[sign]] < 0:
                 return found.start()
     return stop
-
-
-# --- Emphasis signs inside addresses ----------------------------------------------------------------------------------
-
-_MARKS = "_*~"
-_BARE_MARK = re.compile(r"(?<!\\)[_*~]")  # behind a backslash it is escaped already
-
-
-class Mask:
-    """Hides the emphasis signs of bare addresses from a Markdown parser, which would read ``/_a_/`` as emphasis.
-
-    Each becomes a private-use sign that the text does not hold, and ``unmask`` brings it back in whatever the parser
-    made of it.
-    """
-
-    __slots__ = ("_back", "text")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._back: dict[int, str] = {}
-        lower = text if "://" in text or "www." in text else text.lower()
-        if "://" not in lower and "www." not in lower:
-            return
-        pieces: list[str] = []
-        hidden: dict[str, str] = {}
-        at = 0
-        for start, end in bare_addresses(text):
-            address = text[start:end]
-            if not any(mark in address for mark in _MARKS):
-                continue
-            if not self._back:
-                self._back = dict(zip(_unused(text, len(_MARKS)), _MARKS, strict=True))
-                hidden.update((mark, chr(sign)) for sign, mark in self._back.items())
-            address = _BARE_MARK.sub(partial(_hide, hidden), address)
-            pieces += text[at:start], address
-            at = end
-        if pieces:
-            self.text = "".join((*pieces, text[at:]))
-
-    @property
-    def used(self) -> bool:
-        return bool(self._back)
-
-    def unmask(self, text: str) -> str:
-        return text if text.isascii() else text.translate(self._back)
-
-
-def _hide(signs: dict[str, str], mark: re.Match[str]) -> str:
-    return signs[mark[0]]
-
-
-def _unused(text: str, count: int) -> list[int]:
-    usual = list(range(0xF0000, 0xF0000 + count))
-    if not any(chr(code) in text for code in usual):
-        return usual
-    signs = set(text)
-    return [code for code in range(0xF0000, 0xF0000 + len(signs) + count) if chr(code) not in signs][:count]
 
 
 # --- Labels that look like addresses ----------------------------------------------------------------------------------

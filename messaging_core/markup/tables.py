@@ -41,8 +41,8 @@ def links_of(table: Table) -> Prose | None:
                 if link is not None and label and not shown_once(label, link.url):
                     found.setdefault((label, link.url), link)
     between = Span(" \u00b7 ")
-    spans = [span for (label, _), link in found.items() for span in (between, Span(label, link=link))]
-    return Prose(tuple(spans[1:]), table.path) if spans else None
+    line = [span for (label, _), link in found.items() for span in (between, Span(label, link=link))]
+    return Prose(tuple(line[1:]), table.path) if line else None
 
 
 def flat(table: Table) -> Code:

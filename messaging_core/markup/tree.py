@@ -17,8 +17,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pyromark import Markdown, Options
 
-from messaging_core.markup.addresses import Mask, bare_addresses
+from messaging_core.markup.addresses import bare_addresses
 from messaging_core.markup.controls import clean
+from messaging_core.markup.mask import Mask
 
 BOLD, ITALIC, STRIKE, CODE = 1, 2, 4, 8
 """Marks of a span; several at once are added up."""
@@ -259,7 +260,7 @@ class _Reader:
                 else:
                     buffer.append("\u2611 " if value else "\u2610 ")
             elif kind == "FootnoteReference":
-                buffer.append(f"[{value}]")
+                buffer.append(f"[{unmask(value) if unmask else value}]")
         self.end_prose()
         return self.blocks
 
@@ -381,7 +382,7 @@ class _Reader:
             self.aligns = data
         elif name == "FootnoteDefinition":
             self.end_prose()
-            self.note = f"[{data}] "
+            self.note = f"[{self.unmask(data) if self.unmask else data}] "
         elif name == "Heading":
             self.end_prose()
             self.level = int(data["level"][1])

@@ -235,6 +235,39 @@ def test_links_in_a_table_can_be_followed() -> None:
     assert render(document, PLAIN).text == render(document, EMAIL_HTML).text == f"{table}\n\n{addresses}"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("$a_1 * b_2 * c_3$ and $x\\,\\{y\\}$", "$a_1 * b_2 * c_3$ and $x\\,\\{y\\}$"),
+        ("$$\nf(x) &= x^2 \\\\\n- g_1 * h_1 * i\n= 0\n$$", "$$\nf(x) &= x^2 \\\\\n- g_1 * h_1 * i\n= 0\n$$"),
+        ("\\(a_1*b*c\\) and\n\\[\nx \\\\\n\\alpha_1\n\\]", "(a_1*b*c) and\n[\nx \\\\\n\\alpha_1\n]"),
+        ("**$5** or **$6_000**, $x$*y*$z$ \\[a\\](b) $1-$2", "$5 or $6_000, $x$y$z$ [a](b) $1-$2"),
+        ("|a|\n|-|\n|$x_1\\|y_1$|", "a\n---------\n$x_1|y_1$"),
+        ("```\n$a_b$ \\(\n```\n\\)", "$a_b$ \\(\n\n)"),
+    ],
+)
+def test_formulas_keep_every_sign_inside(text: str, shown: str) -> None:
+    assert render(parse(text), PLAIN).text == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "bold"),
+    [
+        ("**注意：**请", "注意："),
+        ("请**「重要」**です", "「重要」"),
+        ("这是**“引用”**的", "“引用”"),
+        ("**강조(강)**은", "강조(강)"),
+        ("他说**你好。**然后，强调", "你好。"),
+        ("使用**`pip`**安装", "pip"),
+        ("文本**✅ 完成**文本", "✅ 完成"),
+    ],
+)
+def test_writing_without_spaces_may_stand_beside_emphasis(text: str, bold: str) -> None:
+    html = render(parse(text), TELEGRAM_HTML).text
+    assert ("Bold", bold) in {(entity.kind, entity.text) for entity in telegram(html.replace("code>", "u>"))[1]}
+    assert "*" not in html
+
+
 def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
