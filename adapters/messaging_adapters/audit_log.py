@@ -16,10 +16,11 @@ from pathlib import Path
 from returns.result import Failure, Result, Success
 
 from messaging_adapters.clock import Clock
+from messaging_adapters.configuration import ConfigurationInvalid
 from messaging_adapters.file_lock import lock
 from messaging_core.audit import End, Entry, to_line
 from messaging_core.config.settings import Audit
-from messaging_core.errors import AuditUnavailable
+from messaging_core.errors import AuditUnavailable, ConfigError
 from messaging_core.secrecy import Secrets
 
 log = logging.getLogger(__name__)
@@ -43,10 +44,18 @@ def default_path(environ: Mapping[str, str]) -> Path | None:
         return None
 
 
+def _at_home(named: str) -> Path:
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        where, problem = "security.audit.file.path", "there is no home folder that ~ could stand for"
+        raise ConfigurationInvalid((ConfigError("settings", None, where, problem, "name it from / on"),)) from None
+
+
 def audit_log(audit: Audit, environ: Mapping[str, str], secrets: Secrets, clock: Clock) -> "AuditLog":
     """The log that the settings ask for. Where they switch it off, it has no path and writing does nothing."""
     named = audit.file.path
-    path = default_path(environ) if named is None else Path(named).expanduser()
+    path = default_path(environ) if named is None else _at_home(named)
     return AuditLog(
         path if audit.enabled else None,
         secrets,

@@ -295,8 +295,15 @@ def gateway_command(arguments: argparse.Namespace) -> int:
         def deliver(values: Any, /) -> dict[str, Any]:
             return messenger.send_read("message_send", read_message_send(values)).as_dict()
 
-        settings, secrets, origins = messenger.settings, messenger.ports.secrets, tuple(arguments.origin)
-        return run(settings, secrets, arguments.host, arguments.port, deliver, origins=origins)
+        return run(
+            messenger.settings,
+            messenger.ports.secrets,
+            arguments.host,
+            arguments.port,
+            deliver,
+            channels=tuple(one.name for one in messenger.channels()),
+            origins=tuple(arguments.origin),
+        )
 
 
 # --- What is printed --------------------------------------------------------------------------------------------------
@@ -384,6 +391,8 @@ def _messenger(arguments: argparse.Namespace, quiet: bool = False) -> "Messenger
     from messaging_adapters.configuration import ConfigurationInvalid, find
     from messaging_adapters.messenger import Messenger
 
+    if arguments.config == "":
+        raise Usage("--config names no file: its value is empty")
     aside: TextIO | None = sys.stderr
     if aside is None:
         aside = StringIO()

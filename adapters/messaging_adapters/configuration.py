@@ -1,5 +1,6 @@
 """Finding and reading the configuration file; what it means is decided by :mod:`messaging_core.config`."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,13 +28,20 @@ class ConfigurationInvalid(Exception):
 
 def find(named: str | None, environ: Mapping[str, str]) -> Path | None:
     """The file: as named, ``$MESSAGING_CONFIG``, in the working folder, in the user's configuration folder; None where
-    there is none."""
+    there is none. One that is there and cannot be read is chosen all the same, since passing it over would send by
+    another one."""
     chosen = named or environ.get(VARIABLE)
     if chosen:
         return Path(chosen)
-    home = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "messaging"
-    places = (*map(Path, HERE), *(home / name for name in HERE[1:]))
-    return next((place for place in places if place.is_file()), None)
+    places = (*map(Path, HERE), *(_own_folder(environ) / name for name in HERE[1:]))
+    return next((place for place in places if os.path.lexists(place) and not os.path.isdir(place)), None)
+
+
+def _own_folder(environ: Mapping[str, str]) -> Path:
+    """The user's (https://specifications.freedesktop.org/basedir-spec/latest/). Where there is no home, ``~`` stays as
+    it is, and nothing is found there."""
+    own = environ.get("XDG_CONFIG_HOME", "")
+    return Path(own if os.path.isabs(own) else os.path.expanduser("~/.config")) / "messaging"
 
 
 def read(path: Path, environ: Mapping[str, str], registry: Registry) -> Result[Configuration, ConfigErrors]:

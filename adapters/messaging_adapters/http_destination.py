@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 from requests import utils
@@ -101,9 +100,9 @@ class Destinations:
     def _logins(self) -> Mapping[str, str]:
         """By host, from the netrc file; its ``default`` is for nobody, since servers name hosts too."""
         places = [os.environ["NETRC"]] if "NETRC" in os.environ else ["~/.netrc", "~/_netrc"]
-        path = next((file for file in map(Path, map(os.path.expanduser, places)) if file.is_file()), None)
+        path = next(filter(os.path.isfile, map(os.path.expanduser, places)), None)
         try:
-            hosts = netrc.netrc(str(path)).hosts if path else {}
+            hosts = netrc.netrc(path).hosts if path else {}
         except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
             return {}
         return {host: basic(user or account or "", word or "") for host, (user, account, word) in hosts.items()}

@@ -200,6 +200,14 @@ def test_json_stays_json_where_stdout_has_few_letters(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["requests"][0]["body"] == "Grüße 😀\n"
 
 
+def test_an_empty_name_of_a_configuration_is_not_replaced_by_another(tmp_path: Path) -> None:
+    """As it comes of ``--config "$FILE"`` where the variable is not set."""
+    configure(tmp_path, "channels:\n  a: {type: cli}\n", "daemon.yaml")
+    done = messaging("send", "hi", "--config", "", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--config" in done.stderr
+
+
 def test_check_names_the_file_and_its_channels(tmp_path: Path) -> None:
     configure(tmp_path, "channels:\n  m: {type: matrix, homeserver: 'https://hs.test', access_token: abc, room_id: '!r'}\n")
     done = messaging("check", cwd=tmp_path)
