@@ -41,13 +41,15 @@ def run(
     port: int | None = None,
     deliver: Deliver | None = None,
     *,
+    channels: tuple[str, ...] = (),
     origins: tuple[str, ...] = (),
     say: Callable[[str], None] | None = None,
 ) -> int:
     """Run the gateway until SIGTERM or SIGINT, and give the exit status: 0 ended as asked, 1 the address cannot be
     had, 2 wrong usage (a host that others can reach without a token; no port, no origin; the extra is not installed).
 
-    ``host``, ``port``: instead of the settings'. ``origins``: pages of other origins that may connect,
+    ``host``, ``port``: instead of the settings'. ``channels``: names that ``deliver`` takes, told in the status.
+    ``origins``: pages of other origins that may connect,
     ``https://host:port``. ``say``: takes each line for people; not given: stderr.
     """
     tell = say or _to_stderr
@@ -70,7 +72,6 @@ def run(
     except ImportError as error:
         tell(f"messaging: the gateway needs {error.name}: pip install 'agent-messaging[gateway]'")
         return USAGE
-    names = tuple(channel.name for channel in settings.channels if channel.rules.enabled)
     guarded = "with a token" if token else "without a token: for every program of this machine"
     try:
         asyncio.run(
@@ -79,7 +80,7 @@ def run(
                 port,
                 token=token,
                 deliver=deliver,
-                channels=names,
+                channels=channels,
                 origins=origins,
                 version=_version(),
                 sending=settings.message_timeout_secs,

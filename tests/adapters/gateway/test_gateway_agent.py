@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,31 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     """A gateway with a channel behind it."""
+    with running(tmp_path, {"channels": {"console": {"type": "cli", "stream": "stderr"}}}) as port:
+        yield port
+
+
+@contextmanager
+def running(tmp_path: Path, channels: dict[str, Any]) -> Iterator[int]:
     port = int(nowhere().rpartition(":")[2])
-    config = {"gateway": {"port": port}, "channels": {"console": {"type": "cli", "stream": "stderr"}}}
-    (tmp_path / "gateway.yaml").write_text(json.dumps(config))
+    (tmp_path / "gateway.yaml").write_text(json.dumps({"gateway": {"port": port}} | channels))
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
     process = subprocess.Popen(
         [sys.executable, "-m", "messaging_adapters.cli", "gateway", "--config", "gateway.yaml"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stderr is not None
     assert re.search(r"gateway on http://127\.0\.0\.1:\d+", process.stderr.readline())
-    yield port
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
-    process.stderr.close()
+    try:
+        yield port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        process.stderr.close()
 
 
 def tool(port: int, verdict: str = "allow") -> Messenger:
@@ -77,7 +86,16 @@ def test_a_channel_named_as_target_is_sent_through(port: int) -> None:
 def test_the_status_is_a_sentence_for_the_model_and_a_document_for_programs(port: int) -> None:
     result = call(tool(port, "supervised"), "status")
     assert result.ok and "0 clients connected" in result.message
-    assert result.details["gateway"]["channels"]
+    assert result.details["gateway"]["channels"] == ["console"]
+    assert ", channels: console" in result.message
+
+
+def test_the_terminal_that_a_gateway_sends_to_unasked_is_among_its_channels(tmp_path: Path) -> None:
+    with running(tmp_path, {}) as port:
+        assert call(tool(port), "status").details["gateway"]["channels"] == ["cli"]
+        assert call(tool(port), "send", type="text", content="through", target="cli").ok
+    with running(tmp_path, {"channels_config": {"cli": False}}) as port:
+        assert call(tool(port), "status").details["gateway"]["channels"] == []
 
 
 def test_the_environments_proxy_is_not_for_the_gateway_of_this_machine(
