@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row of a table stands in one line)
 """The fault matrix as a Markdown table: every channel against everything that a network, a proxy and a platform do wrong.
 
     python -m benchmarks.faults > docs/fault-matrix.md

@@ -50,7 +50,13 @@ threads = [threading.Thread(target=send, args=(chat,)) for chat in chats]
 
 
 def config(url: str, home: Path, **more: Any) -> dict[str, Any]:
-    channel = {"type": "telegram", "bot_token": "111111:FAKE-token-of-a-bot", "api_base": url, "chat_id": "42", **more.pop("channel", {})}
+    channel = {
+        "type": "telegram",
+        "bot_token": "111111:FAKE-token-of-a-bot",
+        "api_base": url,
+        "chat_id": "42",
+        **more.pop("channel", {}),
+    }
     return {
         "channels": {"t": channel},
         "security": {"audit": {"file": {"path": str(home / "audit.jsonl")}}},
@@ -70,7 +76,9 @@ def start(settings: dict[str, Any], chats: list[str], texts: list[str], home: Pa
 
 
 @contextmanager
-def sending(settings: dict[str, Any], chats: list[str], texts: list[str], home: Path) -> Iterator["subprocess.Popen[str]"]:
+def sending(
+    settings: dict[str, Any], chats: list[str], texts: list[str], home: Path
+) -> Iterator["subprocess.Popen[str]"]:
     process = start(settings, chats, texts, home)
     try:
         yield process
@@ -157,8 +165,19 @@ def test_the_command_shows_what_is_unfinished(tmp_path: Path) -> None:
             server.wait_for(1, within=15)
     (tmp_path / "messaging.json.yaml").write_text(json.dumps(settings))
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
-    words = [sys.executable, "-m", "messaging_adapters.cli", "audit", "--status", "unfinished", "--config", str(tmp_path / "messaging.json.yaml")]
-    shown = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True, timeout=30).stdout
+    words = [
+        sys.executable,
+        "-m",
+        "messaging_adapters.cli",
+        "audit",
+        "--status",
+        "unfinished",
+        "--config",
+        str(tmp_path / "messaging.json.yaml"),
+    ]
+    shown = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True, timeout=30
+    ).stdout
     assert "unfinished" in shown and "42" in shown
 
 
@@ -206,7 +225,15 @@ class Limited:
         recent = [at for at, _, _ in self.taken if at > now - 1.0]
         if len(recent) >= self.most:
             self.refused += 1
-            return reply(429, json={"ok": False, "error_code": 429, "description": "Too Many Requests", "parameters": {"retry_after": 1}})
+            return reply(
+                429,
+                json={
+                    "ok": False,
+                    "error_code": 429,
+                    "description": "Too Many Requests",
+                    "parameters": {"retry_after": 1},
+                },
+            )
         said = request.json()
         self.taken.append((now, str(said["chat_id"]), said["text"]))
         return placed(len(self.taken))
@@ -226,8 +253,15 @@ def test_8_threads_in_4_processes_lose_nothing_and_keep_each_chats_order(shared:
             rate = {"rate_limit": f"{most}/second"}
             settings = config(server.url, tmp_path, channel=rate, max_attempts=50)
             texts = [f"{number} {one}" for one in range(count)]
-            processes.append(running.enter_context(sending(settings, [str(100 + thread) for thread in range(8)], texts, home)))
-        said = [json.loads(line) for process in processes for line in process.communicate(timeout=110)[0].splitlines() if line != "ready"]
+            processes.append(
+                running.enter_context(sending(settings, [str(100 + thread) for thread in range(8)], texts, home))
+            )
+        said = [
+            json.loads(line)
+            for process in processes
+            for line in process.communicate(timeout=110)[0].splitlines()
+            if line != "ready"
+        ]
     assert Counter(status for _, _, status, _ in said) == {"delivered": 4 * 8 * count}
     assert len(limited.taken) == len({(chat, text) for _, chat, text in limited.taken}) == 4 * 8 * count
     order = defaultdict(list)

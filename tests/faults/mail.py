@@ -215,7 +215,14 @@ class MailServer:
 
 
 def settings_of(port: int, **more: Any) -> dict[str, Any]:
-    return {"type": "email", "smtp_host": "127.0.0.1", "smtp_port": port, "smtp_tls": False, "from_address": "bot@mail.test", **more}
+    return {
+        "type": "email",
+        "smtp_host": "127.0.0.1",
+        "smtp_port": port,
+        "smtp_tls": False,
+        "from_address": "bot@mail.test",
+        **more,
+    }
 
 
 def outcome_of(fault: MailFault) -> tuple[Cell, MailServer]:

@@ -40,6 +40,7 @@ PATIENCE = {
 
 # --- The channels -----------------------------------------------------------------------------------------------------
 
+
 @cache
 def platforms() -> tuple[str, ...]:
     """Those that speak HTTP: by the request that they describe."""
@@ -51,7 +52,11 @@ def settings_of(platform: str, url: str) -> dict[str, Any]:
     page = (ROOT / "docs" / "channels" / f"{platform}.md").read_text()
     text = page.split("```yaml\n", 1)[1].split("```", 1)[0]
     settings = next(iter(yaml.safe_load(text)["channels"].values()))
-    paths = {Sort.URL: "", Sort.SECRET_URL: "/api/webhooks/1/FAKE-hook-token-1234", Sort.URL_TEMPLATE: "/in/FAKE-in-token"}
+    paths = {
+        Sort.URL: "",
+        Sort.SECRET_URL: "/api/webhooks/1/FAKE-hook-token-1234",
+        Sort.URL_TEMPLATE: "/in/FAKE-in-token",
+    }
     own = {field.name: field.metadata["key"].sort for field in fields(CHANNELS[platform].settings)}
     return settings | {name: url + paths[sort] for name, sort in own.items() if sort in paths}
 
@@ -177,7 +182,14 @@ LOST = (  # the answer is lost, or none
     Fault("answer later than the time-out", lambda good, _: (good.later(0.6),), True, UNSURE, AGAIN, slow=True),
     Fault("head that drips", lambda good, _: (good.drip(every=0.1),), True, UNSURE, AGAIN, slow=True),
     Fault("body that drips", dripping, True, UNSURE, AGAIN, YES),
-    Fault("reset inside the answer", lambda good, _: (reply(200, body='{"ok": tr').breaking_off(4),), True, UNSURE, AGAIN, YES),
+    Fault(
+        "reset inside the answer",
+        lambda good, _: (reply(200, body='{"ok": tr').breaking_off(4),),
+        True,
+        UNSURE,
+        AGAIN,
+        YES,
+    ),
 )
 
 SAID = (  # an answer of another kind
@@ -220,7 +232,9 @@ def in_json(name: str, platform: str, body: Any, after: float, status: int = 429
     given = {key.replace("_", "-"): value for key, value in headers.items()}
     fits = after <= PATIENCE["max_wait"]  # type: ignore[operator]
     does = one(reply(status, json=body, headers=given))
-    return Fault(name, does, False, AGAIN if fits else ONCE, only=(platform,), after=after, settings=() if fits else WAITING)
+    return Fault(
+        name, does, False, AGAIN if fits else ONCE, only=(platform,), after=after, settings=() if fits else WAITING
+    )
 
 
 IN_JSON = (  # in the platform's own field and unit
@@ -256,7 +270,12 @@ REFUSED = (  # the platform's own form of a failure inside a success
 SERVED = (*LOST, *SAID, *LIMITED, *IN_JSON, *REFUSED)
 """Faults of a server that is there."""
 
-UNSERVED = ("refused connection", "name that is not there", "certificate that nobody trusts", "certificate of another host")
+UNSERVED = (
+    "refused connection",
+    "name that is not there",
+    "certificate that nobody trusts",
+    "certificate of another host",
+)
 """Faults before there is a connection: nothing leaves, and that is certain."""
 
 
@@ -337,7 +356,7 @@ def timed(act: Callable[[], Outcome]) -> tuple[Outcome, float]:
 
 def unserved(name: str, platform: str) -> Cell:
     """Send one text where no connection comes about."""
-    with place_of(name) as (url, settings, seen), messenger_for(platform, url, **settings) as messenger:
+    with place_of(name) as (url, settings, seen), messenger_for(platform, url, UNHURRIED, **settings) as messenger:
         outcome, seconds = timed(lambda: messenger.send("Hello"))
         requests = seen()
     return Cell(outcome, requests, requests, seconds)
@@ -390,7 +409,7 @@ def outcome_at(step: int, item: Item, platform: str, message: Message, **setting
     with messenger_for(platform, "http://127.0.0.1:1", **settings) as messenger:
         planned = requests_of(messenger.plan("message_send", message).unwrap())
         kinds = [kind_of(urlsplit(messenger.ports.secrets.reveal(one.url)).path, platform) for one in planned]
-    with Loopback(respond=respond) as server, messenger_for(platform, server.url, **settings) as messenger:
+    with Loopback(respond=respond) as server, messenger_for(platform, server.url, UNHURRIED, **settings) as messenger:
         outcome, seconds = timed(lambda: messenger.send(message))
     last = [request for request in server.requests if kind_of(request.path, platform) == kinds[-1]]
     lost = item.then in ("reset", "hang") or (item.head.startswith(b"HTTP/1.1 200"))

@@ -9,13 +9,25 @@ from messaging_core.channels import CHANNELS
 from messaging_core.message import Message
 from tests.adapters.loopback import Item
 from tests.faults import matrix
-from tests.faults.matrix import AT_A_STEP, SERVED, UNSERVED, Fault, outcome_at, outcome_of, platforms, unserved, untruths
+from tests.faults.matrix import (
+    AT_A_STEP,
+    SERVED,
+    UNSERVED,
+    Fault,
+    outcome_at,
+    outcome_of,
+    platforms,
+    unserved,
+    untruths,
+)
 from tests.material import png
 
 
 def cells() -> list[Any]:
     return [
-        pytest.param(fault, platform, id=f"{platform}-{fault.name}", marks=[pytest.mark.slow] if is_slow(fault, platform) else [])
+        pytest.param(
+            fault, platform, id=f"{platform}-{fault.name}", marks=[pytest.mark.slow] if is_slow(fault, platform) else []
+        )
         for fault in SERVED
         for platform in platforms()
         if fault.holds_for(platform)
@@ -24,6 +36,10 @@ def cells() -> list[Any]:
 
 QUICK = ("telegram", "matrix", "webhook")
 """A channel without a key against repeats, one with, and one for which any 2xx is a yes: with each plain run."""
+
+
+def sooner_or_later(platforms: tuple[str, ...], quick: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(one, marks=[] if one in quick else [pytest.mark.slow]) for one in platforms]
 
 
 def is_slow(fault: Fault, platform: str) -> bool:
@@ -39,7 +55,7 @@ def test_the_result_is_what_is_known_and_nothing_is_doubled(fault: Fault, platfo
         assert getattr(cell.outcome.error, "after") == fault.after
 
 
-@pytest.mark.parametrize("platform", platforms())
+@pytest.mark.parametrize("platform", sooner_or_later(platforms(), QUICK))
 @pytest.mark.parametrize("name", UNSERVED)
 def test_without_a_connection_nothing_left_and_that_is_said(name: str, platform: str) -> None:
     cell = unserved(name, platform)
@@ -66,7 +82,7 @@ def picture(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("platform", WITH_FILES)
+@pytest.mark.parametrize("platform", sooner_or_later(WITH_FILES, ("matrix", "slack")))
 @pytest.mark.parametrize(("name", "item"), AT_A_STEP)
 def test_a_fault_at_any_request_of_a_file_is_told_and_nothing_is_doubled(
     platform: str, name: str, item: Item, picture: str, tmp_path: Path

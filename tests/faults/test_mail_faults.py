@@ -11,7 +11,9 @@ from tests.faults.mail import FAULTS, MailFault, MailServer, outcome_of, setting
 from tests.faults.matrix import PATIENCE, untruths
 
 
-@pytest.mark.parametrize("fault", [pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.slow else []) for one in FAULTS])
+@pytest.mark.parametrize(
+    "fault", [pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.slow else []) for one in FAULTS]
+)
 def test_the_result_is_what_is_known_and_no_mail_is_doubled(fault: MailFault) -> None:
     cell, server = outcome_of(fault)
     status = cell.outcome.status.value

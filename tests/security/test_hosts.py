@@ -16,6 +16,7 @@ from tests.adapters.loopback import Item, Loopback, redirect, reply
 from tests.faults.matrix import UNHURRIED, good_replies, messenger_for, platforms
 from tests.material import SECRET, png
 
+
 @pytest.fixture
 def evil() -> Iterator[Loopback]:
     """Somebody else's host. A test that ends with a connection to it has failed."""
@@ -58,7 +59,14 @@ def test_no_argument_names_a_host(platform: str, evil: Loopback) -> None:
 @pytest.mark.parametrize("argument", ["media_path", "voice_path"])
 def test_a_file_is_a_path_and_no_url(argument: str, evil: Loopback, tmp_path: Path) -> None:
     with Loopback() as server, messenger_for("telegram", server.url, UNHURRIED, max_attempts=1) as messenger:
-        urls = (f"{evil.url}/a.png", f"{evil.url}/a.ogg", "file:///etc/passwd", f"ftp://{evil.url[7:]}/a.png", "data:image/png;base64,AAAA", f"file://{evil.url[7:]}/x")
+        urls = (
+            f"{evil.url}/a.png",
+            f"{evil.url}/a.ogg",
+            "file:///etc/passwd",
+            f"ftp://{evil.url[7:]}/a.png",
+            "data:image/png;base64,AAAA",
+            f"file://{evil.url[7:]}/x",
+        )
         for url in urls:
             result = messenger.call_tool("message_send", {argument: url, "channel": "c"})
             assert result.outcome.status.value == "refused", url
@@ -69,12 +77,17 @@ def test_the_gateway_is_the_one_of_the_settings(evil: Loopback) -> None:
     place = evil.url.removeprefix("http://")
     with Loopback() as gateway:
         security = {"tool_policy": {"default": "allow", "tools": {"gateway": "allow"}}}
-        config = {"gateway": {"host": "127.0.0.1", "port": gateway.port, "token": f"{SECRET}-gate"}, "security": security}
+        config = {
+            "gateway": {"host": "127.0.0.1", "port": gateway.port, "token": f"{SECRET}-gate"},
+            "security": security,
+        }
         with Messenger.from_config({**config, "http": {"read_timeout": 0.3}, "max_attempts": 1}) as messenger:
             for target in (f"ws://{place}/ws", f"http://{place}/api", f"ws://127.0.0.1:{gateway.port}@{place}/ws", f"//{place}/ws", place, f"ws://{place}", f"/ws/../..//{place}",
                            f"/ws@{place}", f"ws://127.0.0.1:{gateway.port}\\@{place}/", f"http://localhost:{evil.port}/ws"):  # fmt: skip
                 for action in ("send", "broadcast", "status"):
-                    result = messenger.call_tool("gateway", {"action": action, "payload": {"content": "x", "target": target}})
+                    result = messenger.call_tool(
+                        "gateway", {"action": action, "payload": {"content": "x", "target": target}}
+                    )
                     assert not result.ok, (target, action)
 
 
@@ -85,13 +98,19 @@ def test_the_gateway_is_the_one_of_the_settings(evil: Loopback) -> None:
 @pytest.mark.parametrize("platform", platforms())
 def test_no_redirect_is_followed(platform: str, status: int, evil: Loopback) -> None:
     for to in (f"{evil.url}/x", f"//{evil.url[7:]}/x", f"{evil.url}/\r\nX: 1".replace("\r\n", "")):
-        with Loopback(default=redirect(to, status)) as server, messenger_for(platform, server.url, UNHURRIED, max_attempts=1) as messenger:
+        with (
+            Loopback(default=redirect(to, status)) as server,
+            messenger_for(platform, server.url, UNHURRIED, max_attempts=1) as messenger,
+        ):
             outcome = messenger.send("hi")
             assert (outcome.status.value, len(server.requests)) == ("failed", 1)
             assert SECRET not in outcome.message
             for _, trouble in messenger.probe():
                 assert trouble is not None
-    with Loopback(default=redirect("/elsewhere", status)) as server, messenger_for(platform, server.url, UNHURRIED, max_attempts=1) as messenger:
+    with (
+        Loopback(default=redirect("/elsewhere", status)) as server,
+        messenger_for(platform, server.url, UNHURRIED, max_attempts=1) as messenger,
+    ):
         messenger.send("hi")
         assert all(request.path != "/elsewhere" for request in server.requests)
 
@@ -104,7 +123,10 @@ def test_no_header_of_a_reply_leads_elsewhere_or_is_sent_back(platform: str, evi
         "Refresh": f"0; url={evil.url}/", "Alt-Svc": f'h2="{evil.url[7:]}"; ma=1', "Link": f"<{evil.url}>; rel=next", "Content-Location": evil.url,
         "Set-Cookie": "sid=FAKEcookie; Path=/", "Location": evil.url, "WWW-Authenticate": "Basic", "Proxy": evil.url,
     }  # fmt: skip
-    with Loopback(default=reply(200, body=good.body, headers=headers)) as server, messenger_for(platform, server.url, UNHURRIED) as messenger:
+    with (
+        Loopback(default=reply(200, body=good.body, headers=headers)) as server,
+        messenger_for(platform, server.url, UNHURRIED) as messenger,
+    ):
         assert messenger.send("one").ok and messenger.send("two").ok
         assert all(request.header("Cookie") is None for request in server.requests)
 
@@ -133,7 +155,7 @@ def test_bytes_go_to_no_place_that_a_server_names_elsewhere(evil: Loopback, tmp_
             return reply(json={"ok": True, "upload_url": named_place, "file_id": "F1"})
         return reply(json={"ok": True})
 
-    with Loopback(respond=respond) as server:
+    with Loopback(respond=respond) as server:  # noqa: SIM117
         with messenger_for("slack", server.url, UNHURRIED, media_roots=[str(tmp_path)], max_attempts=1) as messenger:
             for named_place in places(server, evil):
                 server.requests.clear()
@@ -155,7 +177,7 @@ def test_a_place_that_redirects_gets_the_bytes_and_nobody_else(evil: Loopback, t
             return reply(json={"ok": True, "upload_url": f"{server.url}/up", "file_id": "F1"})
         return redirect(f"{evil.url}/up", 307)
 
-    with Loopback(respond=respond) as server:
+    with Loopback(respond=respond) as server:  # noqa: SIM117
         with messenger_for("slack", server.url, UNHURRIED, media_roots=[str(tmp_path)], max_attempts=1) as messenger:
             outcome = messenger.send(Message(media_path=str(tmp_path / "a.png")))
             assert (outcome.status.value, len(server.requests)) == ("failed", 2)
@@ -164,11 +186,23 @@ def test_a_place_that_redirects_gets_the_bytes_and_nobody_else(evil: Loopback, t
 def test_ids_that_a_server_names_stay_in_their_segment(evil: Loopback) -> None:
     """A DM channel, a room behind an alias, a migrated chat: what was learned is foreign text too."""
     other = evil.url.removeprefix("http://")
-    for id in (f"../../..//{other}", f"@{other}/", "1/../../users/@me", "1?x=1", "1#", "1\r\nX-Evil: 1", f"//{other}", "%2e%2e"):
+    for id in (
+        f"../../..//{other}",
+        f"@{other}/",
+        "1/../../users/@me",
+        "1?x=1",
+        "1#",
+        "1\r\nX-Evil: 1",
+        f"//{other}",
+        "%2e%2e",
+    ):
         answers: dict[str, tuple[str, Any]] = {
             "discord": ("user:42", {"id": id}),
             "matrix": ("#a:hs.test", {"room_id": id, "event_id": "$1"}),
-            "telegram": ("-100123", {"ok": False, "error_code": 400, "description": "moved", "parameters": {"migrate_to_chat_id": id}}),
+            "telegram": (
+                "-100123",
+                {"ok": False, "error_code": 400, "description": "moved", "parameters": {"migrate_to_chat_id": id}},
+            ),
             "slack": ("U42", {"ok": True, "channel": {"id": id}, "ts": "1.2"}),
         }
         for platform, (recipient, body) in answers.items():
@@ -178,5 +212,8 @@ def test_ids_that_a_server_names_stay_in_their_segment(evil: Loopback) -> None:
                 for request in server.requests:
                     path = request.target.partition("?")[0]
                     assert "x" not in request.query, (platform, request.target)
-                    assert "/../" not in path and "//" not in path and not path.endswith("/.."), (platform, request.target)
+                    assert "/../" not in path and "//" not in path and not path.endswith("/.."), (
+                        platform,
+                        request.target,
+                    )
                     assert "X-Evil" not in [name for name, _ in request.headers]

@@ -33,9 +33,14 @@ def heads(request: Request) -> list[str]:
     return lines
 
 
-def sent_by(platform: str, message: Message, conversation: Conversation | None = None, **more: Any) -> tuple[list[Request], Any]:
+def sent_by(
+    platform: str, message: Message, conversation: Conversation | None = None, **more: Any
+) -> tuple[list[Request], Any]:
     good = good_replies(platform, Message(text="x"))[0]
-    with Loopback(default=good) as server, messenger_for(platform, server.url, UNHURRIED, max_attempts=1, **more) as messenger:
+    with (
+        Loopback(default=good) as server,
+        messenger_for(platform, server.url, UNHURRIED, max_attempts=1, **more) as messenger,
+    ):
         outcome = messenger.send(message, conversation)
         return server.requests, outcome
 
@@ -61,33 +66,37 @@ def test_the_name_of_a_file_makes_no_header(platform: str, end: str, tmp_path: P
             assert re.fullmatch(rb'[^\r\n]*; name="[^"\r\n]*"(; filename="[^"\r\n]*")?', part.head.split(b"\r\n")[0])
 
 
-@pytest.mark.parametrize("end", LINE_ENDS)
 @pytest.mark.parametrize("platform", platforms())
 @pytest.mark.parametrize("place", ["recipient", "reply_to", "thread", "conversation", "message_id"])
-def test_no_id_makes_a_header_or_leaves_its_place(platform: str, place: str, end: str) -> None:
+def test_no_id_makes_a_header_or_leaves_its_place(platform: str, place: str) -> None:
     """Each is refused, or is inside the body as it was, or percent-encoded in one segment of the path."""
-    evil = f"42{end}{EVIL}{end}"
-    message, conversation = Message(text="x"), None
-    match place:
-        case "recipient":
-            message = Message(text="x", recipient=evil)
-        case "reply_to":
-            message = Message(text="x", reply_to=evil)
-        case "thread":
-            conversation = Conversation(channel="c", recipient=SOMEBODY.get(platform, "42"), thread=evil)
-        case "conversation":
-            conversation = Conversation(channel="c", recipient=evil)
-        case _:
-            conversation = Conversation(channel="c", recipient="42", message_id=evil, subject=evil)
-    requests, outcome = sent_by(platform, message, conversation)
-    assert outcome.status.value in ("refused", "delivered", "failed")
-    for request in requests:
-        assert not any(line.lower().startswith("x-evil") for line in heads(request))
-        path = request.head.split(b"\r\n")[0].partition(b"?")[0]
-        assert b"Evil" not in path, path
+    good = good_replies(platform, Message(text="x"))[0]
+    somebody = SOMEBODY.get(platform, "42")
+    with Loopback(default=good) as server, messenger_for(platform, server.url, UNHURRIED, max_attempts=1) as messenger:
+        for end in LINE_ENDS:
+            evil = f"42{end}{EVIL}{end}"
+            message, conversation = {
+                "recipient": (Message(text="x", recipient=evil), None),
+                "reply_to": (Message(text="x", reply_to=evil), None),
+                "thread": (Message(text="x"), Conversation(channel="c", recipient=somebody, thread=evil)),
+                "conversation": (Message(text="x"), Conversation(channel="c", recipient=evil)),
+                "message_id": (Message(text="x"), Conversation("c", somebody, message_id=evil, subject=evil)),
+            }[place]
+            outcome = messenger.send(message, conversation)
+            assert outcome.status.value in ("refused", "delivered", "failed")
+        for request in server.requests:
+            assert not any(line.lower().startswith("x-evil") for line in heads(request))
+            path = request.head.split(b"\r\n")[0].partition(b"?")[0]
+            assert b"Evil" not in path, path
 
 
-SOMEBODY = {"telegram": "-1001234567890", "slack": "C0123456789", "matrix": "!room:hs.test", "signal": "+15550003333", "whatsapp": "+16505551234"}
+SOMEBODY = {
+    "telegram": "-1001234567890",
+    "slack": "C0123456789",
+    "matrix": "!room:hs.test",
+    "signal": "+15550003333",
+    "whatsapp": "+16505551234",
+}
 NO_FAULT = MailFault("none", "", "", ())
 
 
@@ -101,7 +110,13 @@ def mail(message: Message, conversation: Conversation | None = None, **more: Any
 @pytest.mark.parametrize("end", LINE_ENDS)
 @pytest.mark.parametrize(
     "evil",
-    ["you@mail.test{}Bcc: spy@evil.test", "you@mail.test>{}RCPT TO:<spy@evil.test", '"a{}DATA"@mail.test', "you@mail.test{}DATA", "<you@mail.test>{}"],
+    [
+        "you@mail.test{}Bcc: spy@evil.test",
+        "you@mail.test>{}RCPT TO:<spy@evil.test",
+        '"a{}DATA"@mail.test',
+        "you@mail.test{}DATA",
+        "<you@mail.test>{}",
+    ],
 )
 def test_an_address_makes_no_command(evil: str, end: str) -> None:
     if evil.startswith('"') and end in ("%0d%0a", "\\r\\n"):
@@ -111,7 +126,9 @@ def test_an_address_makes_no_command(evil: str, end: str) -> None:
     assert server.seen == []
 
 
-@pytest.mark.parametrize("evil", ["you@mail.test, spy@evil.test", "you@mail.test; spy@evil.test", "Spy <spy@evil.test>, you@mail.test"])
+@pytest.mark.parametrize(
+    "evil", ["you@mail.test, spy@evil.test", "you@mail.test; spy@evil.test", "Spy <spy@evil.test>, you@mail.test"]
+)
 def test_an_address_is_one(evil: str) -> None:
     server, outcome = mail(Message(text="x", recipient=evil))
     assert (outcome.status.value, server.seen) == ("refused", [])
@@ -124,8 +141,14 @@ def test_nothing_makes_a_header_of_a_mail_or_a_command(end: str, tmp_path: Path)
     (tmp_path / name).write_bytes(b"content")
     for message, conversation in (
         (Message(text=evil), None),
-        (Message(text="x"), Conversation(channel="c", recipient="you@mail.test", subject=evil, message_id="<parent@mail.test>")),
-        (Message(text="x"), Conversation(channel="c", recipient="you@mail.test", message_id=f"<a@b>{end}Bcc: spy@evil.test")),
+        (
+            Message(text="x"),
+            Conversation(channel="c", recipient="you@mail.test", subject=evil, message_id="<parent@mail.test>"),
+        ),
+        (
+            Message(text="x"),
+            Conversation(channel="c", recipient="you@mail.test", message_id=f"<a@b>{end}Bcc: spy@evil.test"),
+        ),
         (Message(text="x", reply_to=f"<a@b>{end}Bcc: spy@evil.test"), None),
         (Message(media_path=str(tmp_path / name), caption=evil), None),
     ):
@@ -157,7 +180,9 @@ def test_a_header_of_the_settings_that_is_more_than_one_is_refused_when_loading(
 
     for headers in ({"X-A": f"1{sign}{EVIL}"}, {f"X-A: 1{sign}X-Evil": "1"}):
         with pytest.raises(ConfigurationInvalid):
-            Messenger.from_config({"channels": {"w": {"type": "webhook", "url": "http://127.0.0.1:1", "headers": headers}}})
+            Messenger.from_config(
+                {"channels": {"w": {"type": "webhook", "url": "http://127.0.0.1:1", "headers": headers}}}
+            )
 
 
 # --- Paths ------------------------------------------------------------------------------------------------------------
@@ -181,10 +206,26 @@ def test_a_room_id_is_one_segment_of_the_path(room: str) -> None:
         assert line.count(b"/") == 9 and b"?" not in line and b"#" not in line
 
 
-FORGED = ("../../users/@me", "%2e%2e/x", "1?x=1", "1#x", "1/../2", "..", ".", "1;2", "1\\2", "１２", "1/2/3", "//evil.test/1", "42 HTTP/1.1")
+FORGED = (
+    "../../users/@me",
+    "%2e%2e/x",
+    "1?x=1",
+    "1#x",
+    "1/../2",
+    "..",
+    ".",
+    "1;2",
+    "1\\2",
+    "１２",
+    "1/2/3",
+    "//evil.test/1",
+    "42 HTTP/1.1",
+)
 
 
-@pytest.mark.parametrize("platform", [platform for platform in platforms() if CHANNELS[platform].fixed_recipient is None])
+@pytest.mark.parametrize(
+    "platform", [platform for platform in platforms() if CHANNELS[platform].fixed_recipient is None]
+)
 @pytest.mark.parametrize("forged", FORGED)
 def test_a_forged_recipient_reaches_no_other_path(platform: str, forged: str) -> None:
     plain, _ = sent_by(platform, Message(text="x"))
@@ -222,7 +263,11 @@ def test_content_stays_content_in_json_form_and_url(content: str) -> None:
                 assert messenger.call_tool("message", {"channel": "w", "content": content}).ok
             assert read(server.requests[0]) == wanted
     with Loopback() as server:
-        config = {"channels": {"w": {"type": "webhook", "url": server.url + "/in/{{content}}?q={{content}}&z=1", "method": "GET"}}}
+        config = {
+            "channels": {
+                "w": {"type": "webhook", "url": server.url + "/in/{{content}}?q={{content}}&z=1", "method": "GET"}
+            }
+        }
         with Messenger.from_config(config) as messenger:
             assert messenger.call_tool("message", {"channel": "w", "content": content}).ok
         (request,) = server.requests
@@ -254,9 +299,13 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 @pytest.mark.parametrize("steering", STEERING)
-def test_what_the_terminal_channel_writes_steers_nothing(steering: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_the_terminal_channel_writes_steers_nothing(
+    steering: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     for format in ("markdown", "plain"):
-        with Messenger.from_config({"channels": {"t": {"type": "cli", "format": format}}}, environ={"NO_COLOR": "1"}) as messenger:
+        with Messenger.from_config(
+            {"channels": {"t": {"type": "cli", "format": format}}}, environ={"NO_COLOR": "1"}
+        ) as messenger:
             assert messenger.send(f"before {steering}\n\n**after**").ok
             assert messenger.call_tool("message", {"channel": "t", "content": f"before {steering}\n\nafter"}).ok
     out = capfd.readouterr().out
@@ -267,12 +316,24 @@ def test_what_the_terminal_channel_writes_steers_nothing(steering: str, tmp_path
 @pytest.mark.parametrize("steering", STEERING)
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_what_a_server_says_steers_no_terminal(
-    steering: str, more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    steering: str,
+    more: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for answer in (reply(400, json={"message": f"no {steering} way"}), reply(400, body=f"no {steering} way"), reply(200, json={"id": f"1{steering}"})):
+    for answer in (
+        reply(400, json={"message": f"no {steering} way"}),
+        reply(400, body=f"no {steering} way"),
+        reply(200, json={"id": f"1{steering}"}),
+    ):
         with Loopback(default=answer) as server:
-            (tmp_path / "messaging.yaml").write_text(json.dumps({"channels": {"w": {"type": "discord-webhook", "url": server.url + "/api/webhooks/1/FAKE-tok"}}}))
+            (tmp_path / "messaging.yaml").write_text(
+                json.dumps(
+                    {"channels": {"w": {"type": "discord-webhook", "url": server.url + "/api/webhooks/1/FAKE-tok"}}}
+                )
+            )
             cli.main(["send", "hi", "--channel", "w", *more])
             cli.main(["send", f"hi {steering}", "--channel", "w", "--dry-run", *more])
             cli.main(["send", "hi", "--channel", f"w{steering}", *more])

@@ -264,7 +264,12 @@ def form_of() -> str:
     return " | ".join(itertools.islice(TURN, 3))
 
 
-@pytest.mark.parametrize("name", ECHOES)
+QUICK = ("400 JSON, as told", "400 JSON, each form", "success", "text, as told", "HTML", "header")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in ECHOES]
+)
 def test_what_a_server_echoes_comes_out_nowhere(name: str, everything: Everything, own_folders: Path) -> None:
     with Loopback(respond=ECHOES[name]) as server, messenger_of(config(server.url), environ=ENVIRON) as messenger:
         drive(messenger, everything, own_folders)
@@ -272,14 +277,19 @@ def test_what_a_server_echoes_comes_out_nowhere(name: str, everything: Everythin
     assert everything.leaks() == []
 
 
-@pytest.mark.parametrize("start", [0, 9])
+@pytest.mark.parametrize("start", [0, pytest.param(9, marks=pytest.mark.slow)])
 def test_what_is_cut_off_is_not_shown_in_half(start: int, everything: Everything) -> None:
     """Long words of a server are cut; wherever the cut falls, no beginning of a value stands before it."""
     echoes = iter(range(150 + start, 420, 18))
     size = 0
 
     def respond(request: Request) -> Item:
-        said = "y" * size + told(request).partition("Authorization: ")[2].partition("\r")[0] + request.target + told(request)
+        said = (
+            "y" * size
+            + told(request).partition("Authorization: ")[2].partition("\r")[0]
+            + request.target
+            + told(request)
+        )
         return reply(400, json={"error": said, "message": said, "description": said, "detail": said})
 
     with Loopback(respond=respond) as server, messenger_of(config(server.url), environ=ENVIRON) as messenger:
@@ -293,21 +303,26 @@ def test_what_is_cut_off_is_not_shown_in_half(start: int, everything: Everything
     assert everything.leaks() == []
 
 
-def test_what_was_said_of_parts_that_arrived_comes_out_nowhere_when_a_later_one_fails(everything: Everything, own_folders: Path) -> None:
+def test_what_was_said_of_parts_that_arrived_comes_out_nowhere_when_a_later_one_fails(
+    everything: Everything, own_folders: Path
+) -> None:
     answers = iter([in_success, as_json(400, told)] * 20)
     text = "word " * 3000
-    with Loopback(respond=lambda request: next(answers)(request)) as server:
-        with messenger_of(config(server.url), environ=ENVIRON) as messenger:
-            for name in NAMES:
-                if name not in ("mail", "webhook", "signed", "template"):
-                    everything.add(messenger.send(Message(text=text, channel=name)))
-            everything.add(audit_of(own_folders))
+    with (
+        Loopback(respond=lambda request: next(answers)(request)) as server,
+        messenger_of(config(server.url), ENVIRON) as messenger,
+    ):
+        for name in NAMES:
+            if name not in ("mail", "webhook", "signed", "template"):
+                everything.add(messenger.send(Message(text=text, channel=name)))
+        everything.add(audit_of(own_folders))
     assert everything.leaks() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [hang(), reset(read="nothing"), reply(200, body="<html>")])
 def test_no_error_of_the_network_names_one(answer: Item, everything: Everything, own_folders: Path) -> None:
-    with Loopback(default=answer) as server:
+    with Loopback(default=answer) as server:  # noqa: SIM117
         with messenger_of(config(server.url, max_attempts=1), environ=ENVIRON) as messenger:
             drive(messenger, everything, own_folders)
     with messenger_of(config(server.url, max_attempts=1), environ=ENVIRON) as messenger:
@@ -319,7 +334,7 @@ def test_no_error_of_the_network_names_one(answer: Item, everything: Everything,
 def test_what_a_mail_server_echoes_comes_out_nowhere(stage: str, everything: Everything, own_folders: Path) -> None:
     for said in FORMS["mail"]:
         fault = MailFault("echo", stage, f"550 5.1.1 {said}\r\n".encode(), (), lasting=True)
-        with MailServer(fault, auth=True) as server:
+        with MailServer(fault, auth=True) as server:  # noqa: SIM117
             with messenger_of(config("http://127.0.0.1:1", server.port), environ=ENVIRON) as messenger:
                 outcome = messenger.send(Message(text="hi", channel="mail"))
                 assert not outcome.ok
@@ -327,6 +342,7 @@ def test_what_a_mail_server_echoes_comes_out_nowhere(stage: str, everything: Eve
     assert everything.leaks() == []
 
 
+@pytest.mark.slow
 def test_a_proxy_and_its_login_come_out_nowhere(everything: Everything, own_folders: Path) -> None:
     for answer in (reply(407, body=ONE_LINE), reset(), hang()):
         with Loopback(default=answer) as proxy:
@@ -424,9 +440,16 @@ WORDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("answer", ["success", "400 JSON, as told", "text, as told"])
+@pytest.mark.parametrize(
+    "answer",
+    ["400 JSON, as told", *(pytest.param(one, marks=pytest.mark.slow) for one in ("success", "text, as told"))],
+)
 def test_the_command_prints_none(
-    answer: str, tmp_path: Path, everything: Everything, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    answer: str,
+    tmp_path: Path,
+    everything: Everything,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "note.md").write_text("Hello **you**")
     with Loopback(respond=ECHOES[answer]) as server:
