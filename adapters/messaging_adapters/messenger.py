@@ -12,7 +12,6 @@ argument.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from returns.result import Result, Success
 
 from messaging_adapters.clock import new_message_id
 from messaging_adapters.configuration import ConfigurationInvalid, read
+from messaging_adapters.crew import Crew
 from messaging_adapters.learned import Lessons
 from messaging_adapters.permission import Permission
 from messaging_adapters.ports import Ports, standard
@@ -75,6 +75,7 @@ class Messenger:
         self.settings, self.ports, self.warnings = settings, ports, warnings
         self._lessons = Lessons(ports.clock)
         self._sender = Sender(ports, self._lessons)
+        self._crew = Crew()
         self._permission = Permission(ports, settings.security.approval.timeout_secs)
 
     # --- Making one -------------------------------------------------------------------------------------------------
@@ -102,7 +103,8 @@ class Messenger:
         return cls(configuration.settings, standard(configuration, **world), configuration.warnings)
 
     def close(self) -> None:
-        """Close the connections that were opened."""
+        """Close the connections that were opened, and let the threads of broadcasts end."""
+        self._crew.close()
         closing = getattr(self.ports.edges, "close", None)
         if closing is not None:
             closing()
@@ -181,10 +183,7 @@ class Messenger:
     def broadcast(self, text: str, channels: Iterable[str] | None = None) -> tuple[Outcome, ...]:
         """One text to several channels (default: all active ones) at the same time; the outcomes in their order."""
         names = tuple(channels) if channels is not None else tuple(one.name for one in self.channels())
-        if not names:
-            return ()
-        with ThreadPoolExecutor(len(names)) as threads:
-            return tuple(threads.map(lambda name: self.send(Message(text=text, channel=name)), names))
+        return self._crew.each(lambda name: self.send(Message(text=text, channel=name)), names)
 
     def resume(self, outcome: Outcome, *, repeat_unconfirmed: bool = False) -> Outcome:
         """Go on with a send that stopped, from where it stopped; what was delivered is not sent again.
