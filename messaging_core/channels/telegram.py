@@ -52,6 +52,10 @@ MIB = 1024 * 1024
 RAW = Length(32_768, Unit.BYTES, Of.RAW)
 """Before the markup is read; "Text is too long" beyond (the Bot API server's source)."""
 
+ENTITIES = Length(100, Unit.STRETCHES, Of.RAW)
+"""Further ones are dropped without a word, and the addresses of links with them: undocumented, but well known
+(https://docs.python-telegram-bot.org/en/stable/telegram.constants.html#telegram.constants.MessageLimit.MESSAGE_ENTITIES)."""
+
 PHOTO_BYTES, PHOTO_SIDES, PHOTO_RATIO = 10 * MIB, 10_000, 20
 """Of the file; of width and height together, in pixels; of the longer to the shorter (https://core.telegram.org/bots/api#sendphoto)."""
 
@@ -372,8 +376,8 @@ CHANNEL = Channel(
     settings=Settings,
     capabilities=Capabilities(media=True, voice=True, reply=True),
     limits=Limits(
-        text=(Length(4096, Unit.CODE_POINTS), RAW),
-        caption=(Length(1024, Unit.CODE_POINTS), RAW),
+        text=(Length(4096, Unit.CODE_POINTS), RAW, ENTITIES),
+        caption=(Length(1024, Unit.CODE_POINTS), RAW, ENTITIES),
         any_file=50 * MIB,
         voice=VOICE,
         voice_captioned=True,

@@ -33,11 +33,16 @@ class Length:
 
     def size(self, rendered: Rendered) -> int:
         """How much ``rendered`` takes of this limit."""
+        return self.size_of(rendered.text, rendered.visible, rendered.formatted)
+
+    def size_of(self, text: str, visible: str, formatted: str | None) -> int:
+        """How much a text, raw, as it is seen and formatted, takes of this limit."""
         if self.of is Of.VISIBLE:
-            return measure(rendered.visible, self.unit)
+            return measure(visible, self.unit)
         if self.of is Of.RAW:
-            return measure(rendered.text, self.unit)
-        return in_json(rendered.text, self.unit) + in_json(rendered.formatted or "", self.unit)
+            no_markup = self.unit is Unit.STRETCHES and text == visible
+            return 0 if no_markup else measure(text, self.unit)
+        return in_json(text, self.unit) + (in_json(formatted, self.unit) if formatted else 0)
 
     def holds(self, rendered: Rendered) -> bool:
         return self.size(rendered) <= self.limit

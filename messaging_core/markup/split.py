@@ -16,7 +16,7 @@ import regex
 
 from messaging_core.markup.blank import is_blank
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
-from messaging_core.markup.length import Length, Of, in_json, measure
+from messaging_core.markup.length import Length, Of, Unit
 from messaging_core.markup.tables import flat
 from messaging_core.markup.tree import CODE, Block, Code, Document, Prose, Span, Table
 
@@ -127,8 +127,12 @@ class _Part:
         return True
 
     def room(self) -> int:
-        """So many signs at most go in: each takes at least one of every unit."""
-        return min(length.limit - used for used, length in zip(self.used, self.limits, strict=True))
+        """So many signs at most go in: each takes at least one of every unit that measures text."""
+        return min(
+            length.limit - used
+            for used, length in zip(self.used, self.limits, strict=True)
+            if length.unit is not Unit.STRETCHES
+        )
 
     def worth_filling(self) -> bool:
         return all(
@@ -152,15 +156,12 @@ def _is_heading(block: Block) -> bool:
 
 
 def _cost(piece: Piece, length: Length, follows: bool) -> int:
-    if length.of is Of.VISIBLE:
-        gap = measure(piece.shown_gap, length.unit) if follows else 0
-        return gap + measure(piece.visible, length.unit)
-    if length.of is Of.RAW:
-        gap = measure(piece.gap, length.unit) if follows else 0
-        return gap + measure(piece.text, length.unit) + (piece.around if piece.html is None else 0)
-    gap = in_json(piece.gap, length.unit) if follows else 0
-    html = 0 if piece.html is None else in_json(piece.html, length.unit)
-    return gap + in_json(piece.text, length.unit) + html + piece.around
+    size = length.size_of(piece.text, piece.visible, piece.html)
+    if follows:
+        size += length.size_of(piece.gap, piece.shown_gap, None)
+    if not piece.around or length.of is Of.VISIBLE or (length.of is Of.RAW and piece.html is not None):
+        return size
+    return size + (1 if length.unit is Unit.STRETCHES else piece.around)
 
 
 _SHARE = {Of.RAW: 3, Of.JSON: 6}
@@ -219,7 +220,11 @@ class _Cutter:
 
     def longest_address(self, limits: tuple[Length, ...]) -> int:
         """A longer address is written out and may be cut: hidden, it would leave no room for its label."""
-        shares = [length.limit // _SHARE[length.of] for length in (*limits, *self.lengths) if length.of in _SHARE]
+        shares = [
+            length.limit // _SHARE[length.of]
+            for length in (*limits, *self.lengths)
+            if length.of in _SHARE and length.unit is not Unit.STRETCHES
+        ]
         return min(shares, default=sys.maxsize)
 
     def head(self, rest: "_Rest", before: Block | None, part: _Part) -> Piece | None:
@@ -246,7 +251,7 @@ class _Cutter:
         excess = over(high)
         if excess <= 0:
             return high
-        low = max(0, high - excess)  # leaving out a sign saves at least one
+        low = max(0, high - excess)  # leaving out a sign saves at least one, if text is what goes over
         while low and over(low) > 0:
             low //= 2
         while high - low > 1 + low // 256:

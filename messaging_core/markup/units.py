@@ -9,6 +9,8 @@ class Unit(Enum):
     CODE_POINTS = "characters"
     UTF16 = "UTF-16 units"
     BYTES = "bytes"
+    STRETCHES = "formatted stretches"
+    """Elements of HTML in which everything else is escaped: Telegram's entities."""
 
 
 def measure(text: str, unit: Unit) -> int:
@@ -21,6 +23,8 @@ def measure(text: str, unit: Unit) -> int:
         return len(text)
     if unit is Unit.BYTES:
         return len(text.encode("utf-8", "surrogatepass"))
+    if unit is Unit.STRETCHES:
+        return text.count("</")
     return utf16(text)
 
 

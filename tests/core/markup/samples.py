@@ -33,7 +33,11 @@ DIALECTS: tuple[Dialect, ...] = (
 TIGHT: dict[str, tuple[Length, ...]] = {
     dialect.name: (Length(300, Unit.CODE_POINTS, Of.RAW), Length(400, Unit.BYTES, Of.RAW)) for dialect in DIALECTS
 }
-TIGHT["telegram-html"] = (Length(160, Unit.CODE_POINTS), Length(1500, Unit.BYTES, Of.RAW))
+TIGHT["telegram-html"] = (
+    Length(160, Unit.CODE_POINTS),
+    Length(1500, Unit.BYTES, Of.RAW),
+    Length(14, Unit.STRETCHES, Of.RAW),
+)
 TIGHT["signal"] = (Length(200, Unit.BYTES),)
 TIGHT["matrix-html"] = (Length(2500, Unit.BYTES, Of.JSON),)
 

@@ -268,6 +268,13 @@ def test_writing_without_spaces_may_stand_beside_emphasis(text: str, bold: str) 
     assert "*" not in html
 
 
+def test_no_part_has_more_entities_than_telegram_keeps() -> None:
+    text = "\n".join(f"- **bold {i}**, `code` and [link](https://h.test/{i})" for i in range(60))
+    parts = split(parse(text), TELEGRAM_HTML, (*TELEGRAM, Length(100, Unit.STRETCHES, Of.RAW)))
+    assert [len(telegram(part.text)[1]) for part in parts] == [99, 81]
+    assert len(split(verbatim("</b>" * 200), PLAIN, (Length(100, Unit.STRETCHES, Of.RAW), *TELEGRAM))) == 1
+
+
 def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
