@@ -1,7 +1,9 @@
 """What the docs show of writing a channel is run: the whole contract suite goes over it (see ``documented.py``), and here
 what that suite cannot know of."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -10,6 +12,7 @@ from returns.pipeline import is_successful
 from returns.result import Success
 
 from messaging_adapters import registry
+from messaging_core.channels import CHANNELS
 from messaging_core.channels.channel import Configured
 from messaging_core.compose import compose
 from messaging_core.config.schemas import load
@@ -19,7 +22,7 @@ from messaging_core.routing import Route
 from messaging_core.secrecy import Secret
 from messaging_core.wire.http import FileRef
 from tests.documented import DOCUMENTED, blocks
-from tests.material import IDS, Environment, example, facts, png
+from tests.material import IDS, ROOT, Environment, example, facts, png
 
 PARCEL = DOCUMENTED["parcel"][0]
 
@@ -70,3 +73,28 @@ def test_a_packaged_channel_is_configured_like_the_librarys_own(packaged: regist
     assert is_successful(loaded)
     (at,) = loaded.unwrap().settings.channels
     assert isinstance(at, Configured) and at.own.number == "0155"
+
+
+PAGES = sorted(CHANNELS)
+
+
+def page(platform: str) -> str:
+    return (ROOT / "docs" / "channels" / f"{platform}.md").read_text()
+
+
+@pytest.mark.parametrize("platform", PAGES)
+def test_a_channels_page_has_the_one_order(platform: str) -> None:
+    assert re.findall(r"^## (.*)$", page(platform), re.MULTILINE) == ["Settings", "Example", "Options", "Limits"]
+    before_settings = page(platform).split("## Settings")[0]
+    assert platform == "cli" or "https://" in before_settings, "the platform's own documentation comes first"
+
+
+@pytest.mark.parametrize("platform", PAGES)
+def test_a_channels_page_names_each_of_its_settings_and_no_other_and_says_its_default(platform: str) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) ?\| ", page(platform).split("## Example")[0], re.MULTILINE)
+    declared = {}
+    for one in fields(CHANNELS[platform].settings):
+        default = "required" if one.default is MISSING else one.default
+        shown = str(default).lower() if isinstance(default, bool) else default
+        declared[one.name] = "" if shown in (None, ()) else "required" if shown == "required" else f"`{shown}`"
+    assert {name: said.replace("none", "") for name, said in rows} == declared
