@@ -48,7 +48,16 @@ _TAGS = Tags("b", "i", "s", "code", _anchor)
 def _silent(span: Span) -> Span:
     if "@" not in span.text or span.marks & CODE or (span.link is not None and span.link.bare):
         return span
-    return Span(_NAME.sub("@" + GUARD, span.text), span.marks, span.link)
+    return Span(_guarded(span.text), span.marks, span.link)
+
+
+def _guarded(text: str) -> str:
+    return _NAME.sub("@" + GUARD, text)
+
+
+def _seen(spans: Sequence[Span], mentions: bool) -> str:
+    """What is sent where the markup is refused: there a name in code would ring, too."""
+    return "".join([_guarded(span.text) if span.marks & CODE and not mentions else span.text for span in spans])
 
 
 def _write(block: Block, before: Block | None, mentions: bool) -> Piece:
@@ -59,13 +68,13 @@ def _write(block: Block, before: Block | None, mentions: bool) -> Piece:
         if not mentions:
             spans = list(map(_silent, spans))
         text = at.first + nest(spans, _TAGS, escape)
-        visible = at.first + "".join([span.text for span in spans])
+        visible = at.first + _seen(spans, mentions)
     elif isinstance(block, Code):
         sign = heading_line(at.first)
         language = block.language if _LANGUAGE.fullmatch(block.language) else ""
         code = escape(block.text)
         inner = f'<code class="language-{language}">{code}</code>' if language else code
-        text, visible = f"{sign}<pre>{inner}</pre>", sign + block.text
+        text, visible = f"{sign}<pre>{inner}</pre>", sign + (block.text if mentions else _guarded(block.text))
     else:
         assert isinstance(block, Rule)
         text = visible = at.first + RULE

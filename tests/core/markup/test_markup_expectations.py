@@ -275,6 +275,12 @@ def test_no_part_has_more_entities_than_telegram_keeps() -> None:
     assert len(split(verbatim("</b>" * 200), PLAIN, (Length(100, Unit.STRETCHES, Of.RAW), *TELEGRAM))) == 1
 
 
+def test_no_name_rings_where_telegram_refuses_the_markup() -> None:
+    rendered = render(parse("@john_doe `@jane_doe`\n\n```\n@jack_doe\n```"), TELEGRAM_HTML)
+    assert telegram_mentions(rendered.visible) == []
+    assert "<code>@jane_doe</code>" in rendered.text and "<pre>@jack_doe</pre>" in rendered.text
+
+
 def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
