@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import os
+import subprocess
 import threading
 from contextlib import contextmanager
 
@@ -94,9 +96,23 @@ def test_hostile_content_is_text_and_nothing_of_it_runs(browser, start):
     )
 
 
+@pytest.mark.parametrize("token", ["", "s3cret"])
+def test_the_command_on_an_empty_page_brings_it_a_message(browser, start, token):
+    gateway = start(token=token)
+    page = opened(browser, gateway)
+    if token:
+        page.run(f"field.value = {json.dumps(token)}; login.requestSubmit()")
+    assert state(page, "connected") is True
+    command = page.run("document.getElementById('try').textContent")
+    environment = os.environ | {"TOKEN": token, "no_proxy": "127.0.0.1"}
+    subprocess.run(["sh", "-c", command], env=environment, check=True, capture_output=True, timeout=20)
+    assert page.until(f"{TEXTS}[0] === 'hi'")
+
+
 def test_what_is_not_shown_whole_says_so(browser, start):
     gateway = start()
     page = opened(browser, gateway)
+    assert state(page, "connected") is True
     assert page.run("getComputedStyle(document.getElementById('none')).display") == "block"
     gateway.send("/ws", "w" * 100_001, type="event.deploy", severity="high")
     assert page.until(f"{TEXTS}.length === 1") and page.run(f"{TEXTS}[0].length") == 100_000
