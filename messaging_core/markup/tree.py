@@ -6,8 +6,8 @@ a document, and no algorithm recurses. CommonMark with GFM's tables, strikethrou
 bare addresses is read.
 
 Simplified while reading, for every dialect alike: soft breaks are line breaks; comments are gone; ``<br>`` is a line
-break, and ``<b> <i> <s> <code>`` and their like are styles where they are closed in the same block; all other HTML is
-text. Containers deeper than ``DEEPEST`` add nothing more.
+break, and ``<b> <i> <s> <code> <sup>`` and their like are styles where they are closed in the same block; all other
+HTML is text. Containers deeper than ``DEEPEST`` add nothing more.
 """
 
 import re
@@ -179,9 +179,29 @@ _HTML_STYLES = {
     "strike": STRIKE,
     "code": CODE,
     "kbd": CODE,
+    "mark": BOLD,
     "u": 0,
     "ins": 0,
+    "sup": 0,
+    "sub": 0,
 }
+_SCRIPTS = {
+    "sup": (
+        "^",
+        str.maketrans(
+            "0123456789+-=()n",
+            "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207c\u207d\u207e\u207f",
+        ),
+    ),
+    "sub": (
+        "_",
+        str.maketrans(
+            "0123456789+-=()",
+            "\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089\u208a\u208b\u208c\u208d\u208e",
+        ),
+    ),
+}
+"""What stands for text above or below the line where there is no sign of that kind for all of it; and those signs."""
 _HTML_OPEN = 8
 """So many unclosed HTML styles are remembered; each closing one looks at them all."""
 
@@ -310,7 +330,8 @@ class _Reader:
         at = self.html[opened][1]
         del self.html[opened:]
         mark = _HTML_STYLES[name]
-        self.spans[at:] = [Span("")] + [Span(span.text, span.marks | mark, span.link) for span in self.spans[at + 1 :]]
+        inside = [Span(span.text, span.marks | mark, span.link) for span in self.spans[at + 1 :]]
+        self.spans[at:] = [Span(""), *(_off_the_line(name, inside) if name in _SCRIPTS else inside)]
 
     # Blocks
 
@@ -432,6 +453,14 @@ class _Reader:
                 self.buffer.append(self.note)
                 self.note = ""
             self.end_prose()
+
+
+def _off_the_line(name: str, spans: list[Span]) -> list[Span]:
+    sign, small = _SCRIPTS[name]
+    text = "".join([span.text for span in spans])
+    if all(ord(letter) in small for letter in text):
+        return [span._replace(text=span.text.translate(small)) for span in spans]
+    return [Span(sign), *spans] if len(text) == 1 else [Span(f"{sign}("), *spans, Span(")")]
 
 
 _BREAK = re.compile(r"<br\s{0,9}/?>", re.IGNORECASE)

@@ -281,6 +281,11 @@ def test_no_name_rings_where_telegram_refuses_the_markup() -> None:
     assert "<code>@jane_doe</code>" in rendered.text and "<pre>@jack_doe</pre>" in rendered.text
 
 
+def test_text_above_and_below_the_line() -> None:
+    text = "H<sub>2</sub>O x<sup>10</sup> e<sup>-x</sup> a<sub>i</sub> <sup>*b*</sup> <sup></sup> <sup>open"
+    assert render(parse(text), PLAIN).text == "H\u2082O x\u00b9\u2070 e^(-x) a_i ^b  <sup>open"
+
+
 def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
