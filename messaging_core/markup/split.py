@@ -328,7 +328,9 @@ class _Rest:
         if self.start + most >= len(self.text):
             return len(self.text), len(self.text)
         text = self.text[self.start : self.start + most + 1]
-        place = text.rfind("\n", most // 4)
+        place = text.rfind("\n\n", 2 * most // 3) if isinstance(self.block, Code) else 0
+        if place <= 0:
+            place = text.rfind("\n", most // 4)
         if place <= 0 and not (isinstance(self.block, Code) and self.block.table):
             place = next((found for found in _blanks_backwards(text) if found > most // 8), 0)
         if place > 0:
@@ -357,10 +359,14 @@ class _Rest:
         return begin if 0 < begin < place else place
 
     def trimmed(self, place: int) -> tuple[int, int]:
-        """``place``, before the white space that stands there and after it. In code only one line end is such."""
-        if isinstance(self.block, Code):
-            return place, place + (self.text[place : place + 1] == "\n")
+        """``place``, before the white space that stands there and after it. In code only line ends are such."""
         end = after = place
+        if isinstance(self.block, Code):
+            while end > self.start + 1 and self.text[end - 1] == "\n":
+                end -= 1
+            while self.text[after : after + 1] == "\n":
+                after += 1
+            return end, after
         while end > self.start + 1 and self.text[end - 1].isspace():
             end -= 1
         while after < len(self.text) and self.text[after] == "\n":

@@ -134,6 +134,13 @@ def test_a_fence_opens_again_with_its_language() -> None:
     assert "\n".join(part.visible for part in parts) == text[6:-4]
 
 
+def test_code_is_cut_at_an_empty_line_where_there_is_one_near() -> None:
+    text = "\n\n".join(f"def f_{i}():\n    a = {i}\n    return a" for i in range(9))
+    parts = split(parse(f"```py\n{text}\n```"), PLAIN, (Length(120, Unit.CODE_POINTS),))
+    assert len(parts) > 2 and all(part.visible.startswith("def") for part in parts)
+    assert "\n\n".join(part.visible for part in parts) == text
+
+
 def test_rows_of_a_table_are_not_cut() -> None:
     table = "| Name | Value |\n|---|---|\n" + "\n".join(f"| n{i} | {i} |" for i in range(1, 221))
     parts = split(parse(table), TELEGRAM_HTML, (Length(500, Unit.CODE_POINTS),))
