@@ -98,3 +98,21 @@ def test_a_channels_page_names_each_of_its_settings_and_no_other_and_says_its_de
         shown = str(default).lower() if isinstance(default, bool) else default
         declared[one.name] = "" if shown in (None, ()) else "required" if shown == "required" else f"`{shown}`"
     assert {name: said.replace("none", "") for name, said in rows} == declared
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no_such_package:CHANNEL", "No module named 'no_such_package'"),
+        ("json:CHANNEL", "module 'json' has no attribute 'CHANNEL'"),
+        ("json:dumps", "it is no Channel"),
+    ],
+)
+def test_a_packaged_channel_that_cannot_be_had_is_named_and_disturbs_no_other(
+    value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("broken", value, group)])
+    installed = registry.Installed()
+    assert installed["cli"].platform == "cli"
+    with pytest.raises(registry.ChannelBroken, match=f"^the channel 'broken' of another package .*{said}"):
+        installed["broken"]

@@ -10,6 +10,13 @@ from messaging_core.channels.channel import Channel
 GROUP = "messaging_core.channels"
 
 
+class ChannelBroken(Exception):
+    """Another package names a channel that cannot be had."""
+
+    def __init__(self, point: EntryPoint, problem: str) -> None:
+        super().__init__(f"the channel {point.name!r} of another package ({point.value}) cannot be loaded: {problem}")
+
+
 class Installed(Mapping[str, Channel]):
     """The library's own channels first; another package cannot take the place of one. Nothing is looked for until it
     is asked for."""
@@ -19,10 +26,7 @@ class Installed(Mapping[str, Channel]):
     def __getitem__(self, platform: str) -> Channel:
         if platform in CHANNELS:
             return CHANNELS[platform]
-        channel = self._others[platform].load()
-        if not isinstance(channel, Channel):
-            raise TypeError(f"the entry point {platform!r} in {GROUP} is not a Channel")
-        return channel
+        return _loaded(self._others[platform])
 
     def __iter__(self) -> Iterator[str]:
         yield from CHANNELS
@@ -34,6 +38,17 @@ class Installed(Mapping[str, Channel]):
     @cached_property
     def _others(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=GROUP) if point.name not in CHANNELS}
+
+
+def _loaded(point: EntryPoint) -> Channel:
+    """Whatever another package's code does when it is imported, the name of the one at fault is told."""
+    try:
+        channel = point.load()
+    except Exception as error:
+        raise ChannelBroken(point, f"{type(error).__name__}: {error}") from error
+    if not isinstance(channel, Channel):
+        raise ChannelBroken(point, "it is no Channel")
+    return channel
 
 
 INSTALLED = Installed()
