@@ -7,7 +7,7 @@ deduplicates on). Everything here is a decision about values; the waiting is don
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from messaging_core.channels.channel import By, Configured, Pace
@@ -109,6 +109,17 @@ def can_resume(stopped: Stopped, repeat_unconfirmed: bool = False) -> bool:
     """
     unconfirmed = stopped.at.part is not None and may_have_arrived(stopped.cause)
     return repeat_unconfirmed or not unconfirmed or is_repeatable(stopped)
+
+
+def with_doubt(earlier: SendError | None, last: Stopped) -> Stopped:
+    """What is to be told of a step that was given up after several tries. ``earlier``: how a try ended that may have
+    arrived; None where none did.
+
+    A later try that did not get through takes nothing back. Only an answer does, of a far end that knows a repeat as
+    one.
+    """
+    knows = _is_final(last.cause) and bool(getattr(last.at.request, "repeatable", False))
+    return last if earlier is None or knows or may_have_arrived(last.cause) else replace(last, cause=earlier)
 
 
 def has_not_arrived(cause: SendError) -> bool:

@@ -14,7 +14,7 @@ from messaging_adapters.learned import Lessons
 from messaging_adapters.ports import Ports
 from messaging_core import audit, pacing
 from messaging_core.channels.channel import Pace
-from messaging_core.errors import Refusal, SendError
+from messaging_core.errors import Refusal, SendError, may_have_arrived
 from messaging_core.flow import Done, Exchange, Step, Stopped, drive
 from messaging_core.outcome import Outcome, of_done, of_stopped, refused
 from messaging_core.secrecy import scrub
@@ -114,6 +114,7 @@ class _Run:
 
     def _until_over(self, start: Exchange) -> Result[Done, Stopped]:
         at, attempt = start, 0
+        doubt: SendError | None = None
         while True:
             result = drive(self._paced, at)
             self._lessons.keep(result)
@@ -124,11 +125,13 @@ class _Run:
             if hold is not None:
                 self._ports.limiter.learn(hold)
             same = stopped.at.request == at.request and stopped.at.part == at.part
-            attempt = attempt + 1 if same else 1
+            attempt, doubt = (attempt + 1, doubt) if same else (1, None)
             elapsed = self._ports.clock.monotonic() - (self._deadline - self._line.retry.deadline)
             verdict = pacing.next_try(stopped, attempt, elapsed, self._line.retry, random.random())
             if isinstance(verdict, pacing.GiveUp):
-                return result
+                return Failure(pacing.with_doubt(doubt, stopped))
+            if may_have_arrived(stopped.cause):
+                doubt = stopped.cause
             self._ports.clock.sleep(verdict.seconds)
             at = stopped.at
 

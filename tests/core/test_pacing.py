@@ -40,6 +40,7 @@ from messaging_core.pacing import (
     next_try,
     rate,
     retry_of,
+    with_doubt,
 )
 from messaging_core.wire.http import HttpReply, HttpRequest
 
@@ -178,6 +179,25 @@ def test_going_on_by_hand_shows_nothing_twice_unless_asked_to() -> None:
     assert can_resume(Stopped(PUT, Unanswered("no answer")))
     assert can_resume(Stopped(replace(POST, part=None), Unanswered("no answer")))
     assert can_resume(Stopped(POST, Denied(401)))
+
+
+@pytest.mark.parametrize("last", [Unreachable(), RateLimited(429), Unavailable(503), Unavailable(500)])
+@pytest.mark.parametrize("step", [POST, PUT])
+def test_a_later_try_that_did_not_get_through_takes_nothing_back(step: Exchange, last: SendError) -> None:
+    earlier = Unanswered("no answer")
+    assert with_doubt(earlier, Stopped(step, last)) == Stopped(step, earlier)
+    assert with_doubt(None, Stopped(step, last)) == Stopped(step, last)
+
+
+def test_only_a_far_end_that_knows_a_repeat_as_one_settles_what_became_of_the_first() -> None:
+    earlier, refused = Unanswered("no answer"), Denied(401)
+    assert with_doubt(earlier, Stopped(PUT, refused)) == Stopped(PUT, refused)
+    assert with_doubt(earlier, Stopped(POST, refused)) == Stopped(POST, earlier)
+
+
+def test_of_two_tries_that_may_have_arrived_the_last_is_told() -> None:
+    last = Stopped(PUT, Unanswered("no answer after 30 s"))
+    assert with_doubt(Unanswered("the connection was lost"), last) == last
 
 
 def test_the_settings_give_the_limits() -> None:

@@ -4,8 +4,10 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +55,7 @@ def running(tmp_path: Path, channels: dict[str, Any]) -> Iterator[int]:
 
 def tool(port: int, verdict: str = "allow") -> Messenger:
     return Messenger.from_config(
-        {"gateway": {"port": port}, "security": {"tool_policy": {"tools": {"gateway": verdict}}}}
+        {"gateway": {"port": port}, "max_attempts": 2, "security": {"tool_policy": {"tools": {"gateway": verdict}}}}
     )
 
 
@@ -114,6 +116,24 @@ def test_each_send_waits_for_a_persons_yes_unless_the_settings_say_otherwise(por
         assert to.approve(proposal).ok
         assert json.loads(client.recv(5))["content"] == "hi"
         assert not to.approve(proposal).ok
+
+
+def test_a_try_that_may_have_arrived_is_not_undone_by_one_that_did_not(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+
+        def take_one_and_be_gone() -> None:
+            connection, _ = door.accept()
+            with connection:
+                assert connection.recv(10_000)
+                door.close()
+
+        dying = threading.Thread(target=take_one_and_be_gone)
+        dying.start()
+        result = call(tool(port), "send", type="text", content="hi", target="/ws")
+        dying.join(10)
+    assert result.outcome.status is Status.UNCONFIRMED
+    assert "could not connect" not in result.message and "it may have arrived" in result.message
 
 
 def test_no_other_host_can_be_named(port: int) -> None:
