@@ -33,7 +33,8 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _KEY_PART = re.compile(_PART)
-_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}")
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}", re.MULTILINE)
+"""Where a key can begin: what is inside of a line's text or comment is none."""
 _BLANK = re.compile(r"[ \t]*+")
 _BLANK_LINES = re.compile(r"(?:[ \t\n]++|#[^\n]*+)*+")
 _STRING = re.compile(
@@ -54,9 +55,15 @@ PROBLEMS = {
     "Invalid statement": "neither a key, nor a section, nor a comment",
     "Cannot mutate immutable namespace": "a section that was closed before is added to",
     "Cannot redefine namespace": "a section that was closed before is added to",
+    "Cannot declare": "a section that stands there already, perhaps in another form",
+    "Cannot overwrite a value": "a key that has a value already",
+    "Expected ']'": "a section's name without its ']'",
+    "Escaped character": "a backslash that stands for no character",
     "Exceeds the limit": "a number of thousands of digits: quote it",
     "Invalid initial character": "a key that does not begin like one",
+    "Illegal character '\\n'": "text without its closing quote in the same line",
     "Illegal character": "a control character",
+    "Found invalid character": "a control character",
 }
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (a row of a table stands in one line)
 """Texts of every kind become the same tree; absurd ones are refused before they cost anything."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 import yaml
@@ -128,12 +128,17 @@ def test_aliases_do_not_get_around_the_depth():
     assert faults_of("".join(chain))[0][2].endswith("nested more than 64 deep, which no configuration is")
 
 
+def test_many_dots_in_a_text_or_comment_of_toml_are_no_long_key():
+    dots = ".".join("a" * 70)
+    read(f"# {dots}\na = 'https://h.test/{dots}' # {dots}\nb = ['{dots}', \"{dots}\"]\n", "toml").unwrap()
+
+
 @pytest.mark.parametrize("name", ABSURD)
 def test_absurd_texts_are_refused_in_bounded_time(name):
     format, text = ABSURD[name]
-    begun = perf_counter()
+    begun = process_time()
     assert faults_of(text, format)
-    assert perf_counter() - begun < 10
+    assert process_time() - begun < 10
 
 
 def test_absurd_mappings_are_refused():
