@@ -6,6 +6,7 @@ Looked at are the bytes that left, not what a library says of them.
 import email
 import email.policy
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -304,7 +305,7 @@ def test_what_the_terminal_channel_writes_steers_nothing(
 ) -> None:
     for format in ("markdown", "plain"):
         with Messenger.from_config(
-            {"channels": {"t": {"type": "cli", "format": format}}}, environ={"NO_COLOR": "1"}
+            {"channels": {"t": {"type": "cli", "format": format}}}, environ={**os.environ, "NO_COLOR": "1"}
         ) as messenger:
             assert messenger.send(f"before {steering}\n\n**after**").ok
             assert messenger.call_tool("message", {"channel": "t", "content": f"before {steering}\n\nafter"}).ok
