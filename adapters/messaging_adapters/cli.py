@@ -390,6 +390,7 @@ def _messenger(arguments: argparse.Namespace, quiet: bool = False) -> "Messenger
     where that is closed."""
     from messaging_adapters.configuration import ConfigurationInvalid, find
     from messaging_adapters.messenger import Messenger
+    from messaging_adapters.registry import ChannelBroken
 
     if arguments.config == "":
         raise Usage("--config names no file: its value is empty")
@@ -399,7 +400,7 @@ def _messenger(arguments: argparse.Namespace, quiet: bool = False) -> "Messenger
         aside.close()
     try:
         return Messenger.from_file(find(arguments.config, os.environ), stdout=aside if quiet else sys.stdout)
-    except ConfigurationInvalid as error:
+    except (ConfigurationInvalid, ChannelBroken) as error:
         raise Usage(str(error)) from None
 
 

@@ -223,3 +223,15 @@ def test_doctor_says_something_of_every_channel_and_refuses_one_that_is_not_ther
         done = messaging("doctor", "--channel", name, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.endswith(f": {name}. Available channels: console\n")
+
+
+def test_a_package_whose_channel_cannot_be_loaded_is_named_on_one_line(tmp_path: Path) -> None:
+    installed = tmp_path / "broken-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[messaging_core.channels]\npager = no_such_package:CHANNEL\n")
+    configure(tmp_path, "channels:\n  p: {type: pager}\n")
+    done = messaging("check", cwd=tmp_path)
+    said = "messaging: the channel 'pager' of another package (no_such_package:CHANNEL) cannot be loaded: "
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
