@@ -92,6 +92,64 @@ line two\\
 line three<br>line four ![diagram](https://img.example/d.png)
 """
 
+TYPICAL = """\
+## Why the nightly import fails
+
+The import of **orders** stops because the *connection pool* runs dry: every worker opens its own session, and none of
+them gives it back when a row is refused. You can see it in the log of last night:
+
+```
+2024-05-01 02:13:07 ERROR pool: timed out after 30 s, 20 of 20 connections in use
+2024-05-01 02:13:07 WARN  import: batch 118 postponed
+```
+
+Here's what I'd do, in this order:
+
+1. **Close sessions in any case.** Use a context manager instead of calling `session.close()` by hand.
+2. **Bound the batches.** 500 rows are plenty; at the moment `BATCH_SIZE` is unset, so the whole file is one batch.
+3. **Watch the pool.** Export `pool.checkedout()` as a metric and alert at 80 %.
+
+### The change
+
+```python
+from contextlib import contextmanager
+
+@contextmanager
+def session_scope(factory):
+    session = factory()
+    try:
+        yield session
+        session.commit()
+    except Exception:
+        session.rollback()
+        raise
+    finally:
+        session.close()
+```
+
+Every place that calls `factory()` today becomes `with session_scope(factory) as session:`. There are four of them, all in
+`importer/jobs.py`, and none depends on the session outliving the call. The tests keep passing, and the time for the whole
+file goes down a little, since fewer transactions wait for each other:
+
+| File | Rows | Before | After |
+| --- | ---: | ---: | ---: |
+| orders.csv | 120,000 | 41 s | 35 s |
+| customers.csv | 18,500 | 6 s | 6 s |
+
+Some things to keep in mind:
+
+- The pool's size is a limit of *each process*. Four workers with 20 connections each are 80 on the server.
+- A refused row used to be skipped without a word. It now ends the batch, and the log says which row it was.
+- If you use a proxy such as PgBouncer, prepared statements may have to be switched off; see
+  [its documentation](https://www.pgbouncer.org/config.html) for details.
+
+> The number of connections is not what makes an import fast. Fewer, longer transactions usually win.
+
+Let me know how tonight's run goes, and whether I should open a pull request for it.
+
+"""
+"""What an assistant's answer looks like on a usual day; ``ANSWER`` has all there is in a few lines."""
+
 _PIECES = [
     "**", "*", "_", "__", "~~", "~", "`", "``", "```", "[", "](", "]", ")", "(", "<", ">", "|", "||", "\\", "$", "$$", "\\(", "\\)", "\\[", "\\]", "$a_1*b$", "「x」", "# ", "#", "-# ",
     "> ", ">>> ", "- ", "* ", "+ ", "1. ", "7) ", "- [ ] ", "- [x] ", " ", "  ", "    ", "\n", "\n\n", "\t", "&", "&amp;", "&lt;", ";",
