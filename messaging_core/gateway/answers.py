@@ -14,6 +14,9 @@ from messaging_core.gateway.status import summary
 from messaging_core.wire.http import HttpReply, at, read_json, text_at, to_json, wait_of
 from messaging_core.wire.websocket import Close, WebSocketReply, WebSocketRequest
 
+OPEN_END = "; it may have arrived"
+"""How the account of an unconfirmed send ends, the channel's behind the gateway as well as ours."""
+
 KINDS: Mapping[str, type[SendError]] = {
     **dict.fromkeys(("failed", "refused", NOBODY), Rejected),
     **dict.fromkeys(("unauthorized", "forbidden_host", "forbidden_origin"), Denied),
@@ -78,7 +81,7 @@ def _outcome(body: Any, reply: HttpReply, target: str, id: str) -> Result[Step, 
         lost = (Undelivered(target, Rejected(detail=message)),) if status == "partial" else ()
         return Success(Done((receipt,), lost))
     if status == "unconfirmed" or code == "internal":
-        return Failure(Unanswered(message))
+        return Failure(Unanswered(message.removesuffix(OPEN_END)))
     return Failure(_error(code or status, message, reply))
 
 

@@ -297,6 +297,7 @@ def test_nobody_there_is_failed_over_http_and_over_websocket():
         (502, {"status": "failed", "message": "the channel failed"}, Rejected(502, "", "", "the channel failed")),
         (503, Fault("overloaded", "no").document(), Unavailable(503, "", "", "no", after=7.0)),
         (504, {"status": "unconfirmed", "message": "no answer"}, Unanswered("no answer")),
+        (504, {"status": "unconfirmed", "message": "no answer; it may have arrived"}, Unanswered("no answer")),
         (200, {"hello": "world"}, Malformed(200, "", detail="the answer is none of a gateway's")),
         (500, {"hello": "world"}, Unavailable(500, "", after=7.0)),
         (404, {"hello": "world"}, Invalid(404, "")),

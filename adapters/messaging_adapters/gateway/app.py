@@ -103,7 +103,7 @@ class Gateway:
             raise
         except Exception as error:
             log.exception("a request could not be answered: %s", type(error).__name__)
-            return self._refuse(Fault("internal", "the gateway failed; the message may have arrived"))
+            return self._refuse(Fault("internal", "the gateway failed; it may have arrived"))
 
     def _refuse(self, fault: Fault, **headers: str | None) -> web.Response:
         self._hub.refused()

@@ -271,7 +271,7 @@ class Hub:
                 told = await asyncio.get_running_loop().run_in_executor(self._executor, self._deliver, arguments)
             except Exception as error:
                 log.error("sending through a channel broke off: %s", type(error).__name__)
-                told = {"status": "unconfirmed", "message": "The gateway broke off while sending: it may have arrived"}
+                told = {"status": "unconfirmed", "message": "The gateway broke off while sending; it may have arrived"}
         outcome = through_channel(id, told)
         good = outcome["status"] in ("delivered", "partial")
         self._count(delivered=int(good), failed=int(not good))

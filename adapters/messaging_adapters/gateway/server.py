@@ -25,6 +25,11 @@ none.
 OTHERS = 200
 """Connections besides those of clients: requests by HTTP, and upgrades on their way."""
 
+ANSWERS = 2.0
+"""Seconds at the end for what was accepted to be answered. By then all of it has its outcome: who is still writing a
+request is not waited for.
+"""
+
 QUIET = logging.Logger("messaging.gateway.http", logging.CRITICAL)
 """The library's own log quotes what strangers send."""
 
@@ -67,7 +72,7 @@ async def listening(
         keepalive_timeout=IDLE,
         auto_decompress=False,
         logger=QUIET,
-        shutdown_timeout=clients,
+        shutdown_timeout=ANSWERS,
     )
     logging.getLogger("aiohttp.websocket").setLevel(logging.CRITICAL)
     await runner.setup()

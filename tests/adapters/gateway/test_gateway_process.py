@@ -153,6 +153,18 @@ def test_while_it_ends_nothing_more_is_accepted(process):
     assert one.ended()[0] == 0
 
 
+def test_a_request_that_never_comes_whole_does_not_hold_up_the_end(process):
+    one = process("127.0.0.1", 0)
+    gateway = one.ready()
+    head = b"POST /api/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    with ExitStack() as stack:
+        for half in (head, b"GET / HT", b""):
+            stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port))).sendall(half)
+        assert gateway.request("GET", "/health")[0] == 200
+        one.signal()
+        assert one.ended(10) == (0, one.lines[0])
+
+
 @pytest.mark.slow
 def test_a_client_that_takes_nothing_does_not_hold_up_the_end_for_ever(process):
     one = process("127.0.0.1", 0)
