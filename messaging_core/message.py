@@ -188,6 +188,6 @@ class Ids:
     def boundary(self) -> str:
         """For multipart bodies: the same for equal inputs, and not to be met in content by accident.
 
-        A token (RFC 9110, 5.6.2), since it stands without quotes in HTTP headers, and not every server takes them there.
+        A token (RFC 9110, 5.6.2), since it stands without quotes in HTTP headers, where not every server takes them.
         """
         return f"part_{self.message}_{self.message[::-1]}"
