@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 _START = re.compile(r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])", re.IGNORECASE)
-_HINT = re.compile(r"://|[wW]{3}\.")
+_HINTS = ("://", "www.", "Www.", "WWW.")
 _STOP = re.compile(
     r"[\s<>`|\"\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*\*"
 )
@@ -26,12 +26,12 @@ def bare_addresses(text: str) -> Iterator[tuple[int, int]]:
     https://github.github.com/gfm/#autolinks-extension-
     """
     end = stop = 0
-    # Looking for what every address has is ten times as fast as looking for every way to begin one.
-    for hint in _HINT.finditer(text):
-        if hint.start() < end:
+    # Looking for what every address has is far faster than looking for every way to begin one.
+    for hint in sorted(place for sign in _HINTS for place in _places(sign, text)):
+        if hint < end:
             continue
-        match = _START.match(text, max(end, hint.start() - 5)) or _START.match(text, max(end, hint.start() - 4))
-        match = match or _START.match(text, max(end, hint.start() - 3)) or _START.match(text, hint.start())
+        match = _START.match(text, max(end, hint - 5)) or _START.match(text, max(end, hint - 4))
+        match = match or _START.match(text, max(end, hint - 3)) or _START.match(text, hint)
         if match is None:
             continue
         start = match.start()
@@ -42,6 +42,13 @@ def bare_addresses(text: str) -> Iterator[tuple[int, int]]:
         end = match.end() + len(text[match.end() : end].rstrip(_LAST))
         if end > match.end():
             yield start, end
+
+
+def _places(sign: str, text: str) -> Iterator[int]:
+    place = text.find(sign)
+    while place >= 0:
+        yield place
+        place = text.find(sign, place + 1)
 
 
 def _unopened_bracket(text: str, start: int, stop: int) -> int:

@@ -1,7 +1,7 @@
 """Where a block stands: gaps, list signs, indentation and quote signs, for every dialect that writes lines of text."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from messaging_core.markup.dialect import Piece
@@ -150,7 +150,7 @@ def adapt(hides: Hides = nothing, *, tables: bool = True) -> Callable[[Document]
 def exposed(block: Prose, hides: Hides) -> Prose:
     """``block`` with the links written out that ``hides`` does not allow to be hidden."""
     spans = expose(block.spans, hides)
-    return block if spans is block.spans else replace(block, spans=spans)
+    return block if spans is block.spans else block._replace(spans=spans)
 
 
 def shown(block: Prose, at: Place) -> list[Span]:

@@ -32,12 +32,11 @@ _FORMULA = re.compile(
 _OF_FORMULAS = re.compile(r"[\\^_{]")
 _TO_HIDE = re.compile(r"\\(?!\|)|[_*~\[\]<]|(?<=\n)[ ]*[-+=>#]")  # a table cell needs its escaped bars
 
-_WRITING = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\u30fc]"
-_RUN = r"(?<![*~])(?:\*{1,3}|~~)(?![*~])"
-_BESIDE_WRITING = regex.compile(
-    rf"(?<=[[\p{{P}}\p{{S}}]--[\p{{Ps}}\p{{Pi}}\\*~_]])(?={_RUN}{_WRITING})|(?<={_WRITING}{_RUN})(?=[\p{{Ps}}\p{{Pi}}\p{{S}}\"'`])",
-    flags=regex.VERSION1,
-)
+_RUN_BEFORE_WRITING = re.compile(r"[*~]+(?=[^\x00-\x7f])")
+_RUN_BEHIND_WRITING = re.compile(r"[^\x00-\x7f][*~]+")
+_WRITING = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\u30fc]")
+_BEFORE_THE_END = regex.compile(r"[[\p{P}\p{S}]--[\p{Ps}\p{Pi}\\*~_]]", flags=regex.VERSION1)
+_BEHIND_THE_START = regex.compile(r"[\p{Ps}\p{Pi}\p{S}\"'`]")
 
 
 class Mask:
@@ -69,9 +68,6 @@ Sign = Callable[[str], str]
 
 
 def _in_addresses(text: str, sign: Sign) -> str:
-    lower = text if "://" in text or "www." in text else text.lower()
-    if "://" not in lower and "www." not in lower:
-        return text
     pieces: list[str] = []
     at = 0
     for start, end in bare_addresses(text):
@@ -98,9 +94,20 @@ def _formula(sign: Sign, found: re.Match[str]) -> str:
 
 
 def _beside_writing(text: str, sign: Sign) -> str:
-    if text.isascii() or ("*" not in text and "~~" not in text) or not _BESIDE_WRITING.search(text):
+    if text.isascii():
         return text
-    return _BESIDE_WRITING.sub(sign(""), text)
+    text = _RUN_BEFORE_WRITING.sub(partial(_ended, sign), text)
+    return _RUN_BEHIND_WRITING.sub(partial(_started, sign), text)
+
+
+def _ended(sign: Sign, run: re.Match[str]) -> str:
+    before, after = run.string[run.start() - 1 : run.start()], run.string[run.end()]
+    return sign("") + run[0] if _WRITING.match(after) and _BEFORE_THE_END.match(before) else run[0]
+
+
+def _started(sign: Sign, run: re.Match[str]) -> str:
+    after = run.string[run.end() : run.end() + 1]
+    return run[0] + sign("") if _WRITING.match(run[0]) and _BEHIND_THE_START.match(after) else run[0]
 
 
 def _hidden(sign: Sign, mark: re.Match[str]) -> str:

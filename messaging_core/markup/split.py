@@ -80,12 +80,12 @@ _ELLIPSIS_ROOM = {Of.VISIBLE: 8, Of.RAW: 8, Of.JSON: 24}
 def _trailing_off(block: Block) -> Block | None:
     """``block`` with an ellipsis at its end; None if it needs one of its own behind it."""
     if isinstance(block, Code):
-        return replace(block, text=block.text.rstrip() + ELLIPSIS)
+        return block._replace(text=block.text.rstrip() + ELLIPSIS)
     if isinstance(block, Prose) and block.spans:
         last = block.spans[-1]
         if last.link is None and not last.marks & CODE:
-            return replace(block, spans=(*block.spans[:-1], last._replace(text=last.text.rstrip() + ELLIPSIS)))
-        return replace(block, spans=(*block.spans, Span(ELLIPSIS)))
+            return block._replace(spans=(*block.spans[:-1], last._replace(text=last.text.rstrip() + ELLIPSIS)))
+        return block._replace(spans=(*block.spans, Span(ELLIPSIS)))
     return None
 
 
@@ -310,7 +310,7 @@ class _Rest:
         """The block from ``start`` to ``end``."""
         block = self.block
         if isinstance(block, Code):
-            return replace(block, text=self.text[self.start : end])
+            return block._replace(text=self.text[self.start : end])
         if not isinstance(block, Prose):
             return block
         first = bisect_right(self.starts, self.start) - 1
@@ -321,7 +321,7 @@ class _Rest:
             spans[-1] = tail._replace(text=tail.text[: end - self.starts[last - 1]])
             head = spans[0]
             spans[0] = head._replace(text=head.text[self.start - self.starts[first] :])
-        return replace(block, spans=tuple(spans))
+        return block._replace(spans=tuple(spans))
 
     def cut_before(self, most: int) -> tuple[int, int]:
         """Where to end, and where to go on: at most ``most`` signs from ``start``, white space between left out."""
@@ -408,7 +408,7 @@ def _with_long_addresses_out(block: Prose, longest: int) -> Prose:
         else:
             spans += [Span(span.text, span.marks) for span in group]
             spans += () if link.bare else (Span(f" ({link.url})"),)
-    return replace(block, spans=tuple(spans))
+    return block._replace(spans=tuple(spans))
 
 
 def _written(blocks: Sequence[Block], dialect: Dialect, mentions: bool) -> list[Piece]:

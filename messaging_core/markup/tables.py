@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import groupby, zip_longest
 from operator import attrgetter
 
@@ -51,7 +50,7 @@ def flat(table: Table) -> Code:
     return (
         written
         if links is None
-        else replace(written, text=f"{written.text}\n\n{text_of(expose(links.spans, nothing))}")
+        else written._replace(text=f"{written.text}\n\n{text_of(expose(links.spans, nothing))}")
     )
 
 

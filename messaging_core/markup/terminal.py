@@ -27,8 +27,8 @@ def _without_direction(block: Block) -> Block:
     if isinstance(block, Prose):
         if all(span.text.isascii() for span in block.spans):
             return block
-        return replace(block, spans=tuple(span._replace(text=show_direction(span.text)) for span in block.spans))
-    return replace(block, text=show_direction(block.text)) if isinstance(block, Code) else block
+        return block._replace(spans=tuple(span._replace(text=show_direction(span.text)) for span in block.spans))
+    return block._replace(text=show_direction(block.text)) if isinstance(block, Code) else block
 
 
 def _write(block: Block, before: Block | None, _mentions: bool) -> Piece:

@@ -12,7 +12,7 @@ HTML is text. Containers deeper than ``DEEPEST`` add nothing more.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pyromark import Markdown, Options
@@ -30,8 +30,9 @@ screen shows more.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+# Tuples from here on: there are thousands of them, and a frozen dataclass takes four times as long to make and to
+# compare.
+class Link(NamedTuple):
     """Where a span leads. ``serial`` tells neighbours with one address apart. ``bare``: the text is the address
     itself.
     """
@@ -41,7 +42,6 @@ class Link:
     bare: bool = False
 
 
-# A tuple: there are thousands of them, and a frozen dataclass takes four times as long to make.
 class Span(NamedTuple):
     """A stretch of text of one look. ``marks``: ``BOLD | ITALIC | STRIKE | CODE`` added up. Line breaks are ``\\n``
     in ``text``.
@@ -52,19 +52,17 @@ class Span(NamedTuple):
     link: Link | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(NamedTuple):
     serial: int
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An entry of list ``list``. ``number``: as shown, in ordered lists. ``checked``: the state of its task box, if
-    it has one.
+class Item(NamedTuple):
+    """Entry ``place`` of list ``list``, the first is 0. ``number``: as shown, in ordered lists. ``checked``: the state
+    of its task box, if it has one.
     """
 
     list: int
-    index: int
+    place: int
     number: int | None = None
     checked: bool | None = None
 
@@ -73,8 +71,7 @@ Path: TypeAlias = tuple[Quote | Item, ...]
 """The containers that a block stands in, outermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(NamedTuple):
     """A paragraph, or a heading of level ``heading`` (1-6). ``tight``: no blank line around it (an entry of a tight
     list).
     """
@@ -85,8 +82,7 @@ class Prose:
     tight: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """A code block, without its last line end. ``language``: the first word of its info string. ``table``: it is a
     table, aligned.
     """
@@ -101,8 +97,7 @@ Align: TypeAlias = Literal["None", "Left", "Center", "Right"]
 Cell: TypeAlias = tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """``rows``: the first is the head. Every row has as many cells as ``aligns``."""
 
     aligns: tuple[Align, ...]
@@ -110,8 +105,7 @@ class Table:
     path: Path = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     path: Path = ()
 
 
@@ -219,7 +213,7 @@ class _Reader:
         self.buffer: list[str] = []
         self.spans: list[Span] = []
         self.marks = 0
-        self.counts = {BOLD: 0, ITALIC: 0, STRIKE: 0}
+        self.counts = {BOLD: 0, ITALIC: 0, STRIKE: 0}  # how many of each are open
         self.link: Link | None = None
         self.links: list[tuple[Link | None, int]] = []
         self.html: list[tuple[str, int]] = []
@@ -243,29 +237,27 @@ class _Reader:
                 else:
                     buffer.append("\n")
                 continue
-            ((kind, value),) = event.items()
+            kind, value = event.popitem()
             if kind == "Text":
                 buffer.append(unmask(value) if unmask else value)
             elif kind == "Start":
                 if type(value) is str:
                     style = _STYLES.get(value)
                     if style is not None:
-                        self.style(style, 1)
+                        self.begin_style(style)
                     else:
                         self.start(value, None)
                 else:
-                    ((name, data),) = value.items()
-                    self.start(name, data)
+                    self.start(*value.popitem())
             elif kind == "End":
                 if type(value) is str:
                     style = _STYLES.get(value)
                     if style is not None:
-                        self.style(style, -1)
+                        self.end_style(style)
                     else:
                         self.end(value)
                 else:
-                    (name,) = value
-                    self.end(name)
+                    self.end(value.popitem()[0])
             elif kind == "Code":
                 self.flush()
                 self.spans.append(Span(unmask(value) if unmask else value, self.marks | CODE, self.link))
@@ -276,7 +268,7 @@ class _Reader:
             elif kind == "TaskListMarker":
                 top = self.path[-1] if self.path else None
                 if isinstance(top, Item) and len(self.paths) <= DEEPEST:
-                    self.path = (*self.path[:-1], replace(top, checked=value))
+                    self.path = (*self.path[:-1], top._replace(checked=value))
                 else:
                     buffer.append("\u2611 " if value else "\u2610 ")
             elif kind == "FootnoteReference":
@@ -286,13 +278,17 @@ class _Reader:
 
     # Inline
 
-    def style(self, style: int, step: int) -> None:
-        counts = self.counts
-        counts[style] += step
-        marks = (BOLD if counts[BOLD] else 0) | (ITALIC if counts[ITALIC] else 0) | (STRIKE if counts[STRIKE] else 0)
-        if marks != self.marks:
+    def begin_style(self, style: int) -> None:
+        if not self.counts[style]:
             self.flush()
-            self.marks = marks
+            self.marks |= style
+        self.counts[style] += 1
+
+    def end_style(self, style: int) -> None:
+        self.counts[style] -= 1
+        if not self.counts[style]:
+            self.flush()
+            self.marks &= ~style
 
     def flush(self) -> None:
         """Close the span that is being collected; bare addresses in it become links."""
@@ -300,10 +296,10 @@ class _Reader:
             return
         text = "".join(self.buffer)
         self.buffer.clear()
-        if self.link is not None or "://" not in text:
+        if self.link is None and "://" in text:
+            self.spans += with_addresses(text, self.marks)
+        elif text:
             self.spans.append(Span(text, self.marks, self.link))
-            return
-        self.spans += with_addresses(text, self.marks)
 
     def inline_html(self, tag: str) -> None:
         if tag.startswith("<!--"):
@@ -331,21 +327,18 @@ class _Reader:
         del self.html[opened:]
         mark = _HTML_STYLES[name]
         inside = [Span(span.text, span.marks | mark, span.link) for span in self.spans[at + 1 :]]
-        self.spans[at:] = [Span(""), *(_off_the_line(name, inside) if name in _SCRIPTS else inside)]
+        self.spans[at:] = _off_the_line(name, inside) if name in _SCRIPTS else inside
 
     # Blocks
 
     def end_prose(self, heading: int = 0) -> None:
         """Close the paragraph that is being collected, if there is one."""
-        self.flush()
-        self.html.clear()
+        if self.buffer:
+            self.flush()
         if self.spans:
-            spans = self.spans
-            if any(not span.text for span in spans):
-                spans = [span for span in spans if span.text]
-            if spans:
-                self.blocks.append(Prose(tuple(spans), self.path, heading, self.tight and not heading))
+            self.blocks.append(Prose(tuple(self.spans), self.path, heading, self.tight and not heading))
             self.spans = []
+        self.html.clear()
 
     def enter(self, container: Quote | Item) -> None:
         self.paths.append(self.path)
@@ -418,7 +411,7 @@ class _Reader:
         elif name == "Link" or name == "Image":
             self.flush()
             outer, before = self.links.pop()
-            if name == "Image" and len(self.spans) == before and self.link is not None:
+            if name == "Image" and len(self.spans) <= before and self.link is not None:
                 self.spans.append(Span(self.link.url, self.marks, self.link))
             self.link = outer
         elif name == "Item" or name == "BlockQuote":
@@ -435,7 +428,7 @@ class _Reader:
         elif name == "TableCell":
             self.flush()
             self.html.clear()
-            self.cells.append(tuple(span for span in self.spans if span.text))
+            self.cells.append(tuple(self.spans))
             self.spans = []
         elif name in ("TableHead", "TableRow"):
             self.rows.append(tuple(self.cells))

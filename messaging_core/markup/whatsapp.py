@@ -50,7 +50,7 @@ def _prepared(block: Block) -> Block:
     spans = bold(block.spans) if block.heading else block.spans
     if any(span.link is not None for span in spans):
         spans = tuple(span if span.link is None else span._replace(marks=0) for span in spans)
-    return replace(block, spans=spans) if spans is not block.spans else block
+    return block._replace(spans=spans) if spans is not block.spans else block
 
 
 def _heading(_level: int) -> str | None:
