@@ -294,7 +294,7 @@ def _caller(request: web.Request) -> Caller:
     headers = request.headers
     return Caller(
         host=headers.get("Host"),
-        origin=headers.get("Origin"),
+        origin=", ".join(headers.getall("Origin")) if "Origin" in headers else None,
         authorization=headers.get("Authorization"),
         offered=_offered(request),
         content_type=headers.get("Content-Type"),

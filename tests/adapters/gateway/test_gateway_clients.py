@@ -120,6 +120,12 @@ def test_pages_of_others_do_not_connect(shared, origin):
     assert refused.value.response.status_code == 403
 
 
+def test_an_origin_of_its_own_does_not_cover_for_another(shared):
+    with pytest.raises(InvalidStatus) as refused:
+        shared.client(origin=shared.url, additional_headers={"Origin": "http://evil.example"}).__enter__()
+    assert refused.value.response.status_code == 403
+
+
 def test_a_listed_page_connects(start):
     gateway = start(origins=("http://localhost:5173",))
     with gateway.client(origin="http://localhost:5173"), gateway.client(origin=gateway.url):

@@ -156,7 +156,9 @@ def test_while_it_ends_nothing_more_is_accepted(process):
 def test_a_request_that_never_comes_whole_does_not_hold_up_the_end(process):
     one = process("127.0.0.1", 0)
     gateway = one.ready()
-    head = b"POST /api/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    head = (
+        b"POST /api/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
     with ExitStack() as stack:
         for half in (head, b"GET / HT", b""):
             stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port))).sendall(half)
