@@ -160,9 +160,9 @@ def test_a_jpeg_and_an_ogg_are_looked_at_further() -> None:
 # --- Ground -----------------------------------------------------------------------------------------------------------
 
 GROUND = Ground(
-    ("/work/out", "/tmp"), user=1000, temporary=("/tmp",), private=("/work/out/daemon.yaml", "/work/out/state")
+    ("/srv/out", "/tmp"), user=1000, temporary=("/tmp",), private=("/srv/out/daemon.yaml", "/srv/out/state")
 )
-THERE = FileFacts("a.pdf", "/work/out/a.pdf", "a.pdf", size=9, owner=1000, inode=5, device=1, head=b"%PDF-")
+THERE = FileFacts("a.pdf", "/srv/out/a.pdf", "a.pdf", size=9, owner=1000, inode=5, device=1, head=b"%PDF-")
 
 
 def why(file: FileFacts, ground: Ground = GROUND) -> str:
@@ -182,7 +182,7 @@ OUTSIDE = "it is not in a permitted folder"
 
 
 @pytest.mark.parametrize(
-    "path", ["/work/out/a.pdf", "/work/out/deep/er/ü.pdf", "/tmp/a.pdf", "/work/out/id_rsa.pub", "/work/out/a..b"]
+    "path", ["/srv/out/a.pdf", "/srv/out/deep/er/ü.pdf", "/tmp/a.pdf", "/srv/out/id_rsa.pub", "/srv/out/a..b"]
 )
 def test_files_under_the_roots_may_be_sent(path: str) -> None:
     assert why(at(path)) == ""
@@ -190,7 +190,7 @@ def test_files_under_the_roots_may_be_sent(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "/work/out", "/work/out2/a.pdf", "/work/outa.pdf", "/work", "/", "/work/out\\a", "/WORK/OUT/a.pdf"],
+    ["/etc/passwd", "/srv/out", "/srv/out2/a.pdf", "/srv/outa.pdf", "/srv", "/", "/srv/out\\a", "/SRV/OUT/a.pdf"],
 )
 def test_outside_the_roots_nothing_may_whether_it_exists_or_not(path: str) -> None:
     there, missing = at(path), FileFacts("x", path, "x", problem="no such file")
@@ -211,13 +211,13 @@ def test_the_systems_own_folders_are_outside_even_of_the_root_folder(path: str) 
 @pytest.mark.parametrize(
     "path",
     [
-        "/work/out/.env",
-        "/work/out/.ssh/config",
-        "/work/out/.git/config",
-        "/work/out/deep/id_ed25519",
-        "/work/out/server.PEM",
+        "/srv/out/.env",
+        "/srv/out/.ssh/config",
+        "/srv/out/.git/config",
+        "/srv/out/deep/id_ed25519",
+        "/srv/out/server.PEM",
     ]
-    + ["/work/out/prod.env", "/work/out/credentials.json", "/work/out/secrets.yaml", "/work/out/client_secret_12.json"],
+    + ["/srv/out/prod.env", "/srv/out/credentials.json", "/srv/out/secrets.yaml", "/srv/out/client_secret_12.json"],
 )
 def test_hidden_files_and_well_known_secrets_need_the_setting(path: str) -> None:
     assert "allow_hidden_media" in why(at(path))
@@ -229,36 +229,36 @@ def test_a_root_may_itself_be_hidden() -> None:
 
 
 def test_a_key_is_known_by_its_first_line() -> None:
-    key = at("/work/out/notes.txt", head=b"\n-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    key = at("/srv/out/notes.txt", head=b"\n-----BEGIN OPENSSH PRIVATE KEY-----\n")
     assert "private key" in why(key)
     assert why(key, replace(GROUND, allow_hidden=True)) == ""
-    assert why(at("/work/out/notes.txt", head=b"how to read -----BEGIN OPENSSH PRIVATE KEY-----")) == ""
+    assert why(at("/srv/out/notes.txt", head=b"how to read -----BEGIN OPENSSH PRIVATE KEY-----")) == ""
 
 
 @pytest.mark.parametrize(
-    "path", ["/work/out/daemon.yaml", "/work/out/state/audit.jsonl", "/work/out/state", "/work/out/daemon.yaml.1"]
+    "path", ["/srv/out/daemon.yaml", "/srv/out/state/audit.jsonl", "/srv/out/state", "/srv/out/daemon.yaml.1"]
 )
 def test_configuration_and_records_are_never_sent(path: str) -> None:
     assert "configuration" in why(at(path), replace(GROUND, allow_hidden=True))
 
 
 def test_nor_under_another_name() -> None:
-    assert "configuration" in why(at("/work/out/a.pdf", links=2), replace(GROUND, private_files=((1, 5),)))
+    assert "configuration" in why(at("/srv/out/a.pdf", links=2), replace(GROUND, private_files=((1, 5),)))
 
 
 def test_in_a_temporary_folder_only_ones_own() -> None:
     assert "your own" in why(at("/tmp/a.pdf", owner=0))
-    assert why(at("/work/out/a.pdf", owner=0)) == ""
+    assert why(at("/srv/out/a.pdf", owner=0)) == ""
     assert why(at("/tmp/project/a.pdf", owner=0), replace(GROUND, roots=("/tmp", "/tmp/project"))) == ""
 
 
 def test_a_hard_link_to_somebody_elses_file_is_refused() -> None:
-    assert "hard link" in why(at("/work/out/a.pdf", owner=0, links=2))
-    assert why(at("/work/out/a.pdf", owner=1000, links=2)) == ""
+    assert "hard link" in why(at("/srv/out/a.pdf", owner=0, links=2))
+    assert why(at("/srv/out/a.pdf", owner=1000, links=2)) == ""
 
 
 def test_what_cannot_be_sent_is_told_only_inside_the_roots() -> None:
-    assert why(at("/work/out/a", problem="it is a folder")) == "unreadable: it is a folder"
+    assert why(at("/srv/out/a", problem="it is a folder")) == "unreadable: it is a folder"
     assert permitted(FileFacts("\0", "", "file", problem="that is no path"), GROUND).failure() == MediaUnreadable(
         "\0", "that is no path"
     )
@@ -269,7 +269,7 @@ def test_what_cannot_be_sent_is_told_only_inside_the_roots() -> None:
 def test_inside_is_by_whole_segments(segments: list[str]) -> None:
     path = "/" + "/".join(segments)
     expected = segments[:2] == ["work", "out"] and len(segments) > 2
-    assert (inside(path, "/work/out") is not None) == expected
+    assert (inside(path, "/srv/out") is not None) == expected
 
 
 # --- Names ------------------------------------------------------------------------------------------------------------
