@@ -265,10 +265,10 @@ def test_what_cannot_be_sent_is_told_only_inside_the_roots() -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.sampled_from(["a", "out", "out2", "work", "..", ".", "a.b"]), max_size=5))
+@given(st.lists(st.sampled_from(["a", "out", "out2", "srv", "..", ".", "a.b"]), max_size=5))
 def test_inside_is_by_whole_segments(segments: list[str]) -> None:
     path = "/" + "/".join(segments)
-    expected = segments[:2] == ["work", "out"] and len(segments) > 2
+    expected = segments[:2] == ["srv", "out"] and len(segments) > 2
     assert (inside(path, "/srv/out") is not None) == expected
 
 
