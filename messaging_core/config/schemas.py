@@ -7,12 +7,14 @@ a near miss of a key of ours never is.
 """
 
 import dataclasses
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from marshmallow import Schema, ValidationError
+from returns.pipeline import is_successful
 from returns.result import Failure, Result, Success
 
 from messaging_core.channels import Registry
@@ -172,6 +174,10 @@ class _Found:
     platform: str | None = None
 
 
+_NUMBERED = re.compile(r"[+-]?(?a:\d)[\w.:]*")
+"""What YAML would take for a number or a time: ``0123``, ``1_000``, ``0x1F``, ``12:30:45``, ``1e3``."""
+
+
 class _Reading:
     """One pass over a document. It gathers faults, secrets and warnings on the way, and goes on after each fault."""
 
@@ -280,17 +286,23 @@ class _Reading:
     def _default(
         self, channel: Channel, values: Mapping[str, Any], place: _Place, entries: Mapping[str, Entry]
     ) -> None:
-        """The recipient of the settings has the form that one of an argument has: no other could ever be sent to."""
+        """The recipient of the settings has the form that one of an argument has: no other could ever be sent to.
+
+        An id that is written as a number arrives as written, whatever number it is: of that there is a warning only.
+        """
         missing = [name for name in keys_of(channel.settings) if is_required(channel.settings, name)]
         text = channel.default_recipient(channel.settings(**(dict.fromkeys(missing) | dict(values))))
         if text is not None:
             problem = f"no recipient on {channel.platform}" + (": it has blank ends" if text != text.strip() else "")
             name = channel.default_key
-            channel.recipient(text).alt(
-                lambda refusal: self._report(
-                    place, name, entries.get(name), [Problem(problem, f"expected {refusal.expected}")]
-                )
-            )
+            refused = channel.recipient(text)
+            if is_successful(refused):
+                return
+            expected = f"expected {refused.failure().expected}"
+            if _NUMBERED.fullmatch(text):
+                self.warnings.append(f"{dotted((*place.path, name))} is {problem} ({expected})")
+            else:
+                self._report(place, name, entries.get(name), [Problem(problem, expected)])
 
     def _any_of(self, names: Collection[str], place: _Place, since: int) -> bool:
         """Whether one of these keys was found faulty."""

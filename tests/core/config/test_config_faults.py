@@ -319,11 +319,11 @@ def test_absurdly_many_faults_are_counted_not_listed():
 
 DEFAULTS = {
     # type, the rest of the channel, and the key whose value nobody could be written to by
-    "telegram": ("bot_token: '1:FAKE-token'", {"chat_id": ("abc", "1_000", "' 42 '", "'42/7'", "'${WHO}'")}),
-    "discord": ("bot_token: FAKE-token", {"channel_id": ("general", "0123")}),
+    "telegram": ("bot_token: '1:FAKE-token'", {"chat_id": ("abc", "' 42 '", "'42/7'", "'${WHO}'")}),
+    "discord": ("bot_token: FAKE-token", {"channel_id": ("general", "'#ops'")}),
     "slack": ("bot_token: xoxb-FAKE", {"channel_id": ("no channel",)}),
     "matrix": ("homeserver: https://hs.test, access_token: FAKE-token", {"room_id": ("foo", "ops:hs.test")}),
-    "whatsapp": ("access_token: FAKE-token, phone_number_id: 100200300", {"to": ("12:30:45", "bob")}),
+    "whatsapp": ("access_token: FAKE-token, phone_number_id: 100200300", {"to": ("bob",)}),
     "signal": ("http_url: http://127.0.0.1:8080, account: '+15550002222'", {"to": ("Bob Smith",)}),
     "email": ("smtp_host: smtp.test, from_address: bot@example.org", {"to": ("nobody", "[ops@example.org, nobody]")}),
 }
@@ -339,6 +339,17 @@ def test_a_default_recipient_that_is_none_is_found_when_loading(platform, key, v
     assert (fault.line, fault.key) == (3, f"channels.c.{key}")
     assert "secretpart" not in str(fault)
     assert fault.did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("platform", "key", "value"),
+    [("telegram", "chat_id", "1_000"), ("discord", "channel_id", "0123"), ("whatsapp", "to", "12:30:45")],
+)
+def test_an_id_that_is_written_as_a_number_arrives_as_written_and_is_warned_of(platform, key, value):
+    text = f"channels:\n  c: {{type: {platform}, {DEFAULTS[platform][0]}, {key}: {value}}}\n"
+    loaded = load(text, "yaml", {}, CHANNELS, "daemon.yaml").unwrap()
+    assert getattr(loaded.settings.channels[0].own, key) == value
+    assert any(f"channels.c.{key}" in warning for warning in loaded.warnings)
 
 
 def test_a_faulty_default_recipient_is_told_beside_the_other_faults():
