@@ -34,7 +34,7 @@ class Page:
 
 def dialect(name: str, page: Page) -> Dialect:
     """The dialect that shows HTML as ``page`` says, with plain text beside it."""
-    tags = Tags("strong", "em", "del", "code", partial(_anchor, page))
+    tags = Tags.named("strong", "em", "del", "code", partial(_anchor, page))
     return Dialect(name, adapt(page.hides, tables=not page.tables), partial(_write, page, tags), partial(_bind, page))
 
 

@@ -61,10 +61,10 @@ _BELOW_HEADING = Place("\n", "\n", "", "", "", "")
 def place(look: Look, block: Block, before: Block | None) -> Place:
     """Where ``block`` goes when it follows ``before``."""
     path = block.path
-    earlier: Path = before.path if before is not None else ()
     below_heading = isinstance(before, Prose) and before.heading > 0
     if not path:
         return _BELOW_HEADING if below_heading else _TOP
+    earlier: Path = before.path if before is not None else ()
     shared = common(earlier, path)
     close = below_heading or (
         before is not None
@@ -74,8 +74,8 @@ def place(look: Look, block: Block, before: Block | None) -> Place:
     )
     plain_gap = "\n" if close else "\n\n"
     first, rest = _signs(look, path, shared)
-    levels = 0 if isinstance(block, Code) else _quotes(look, path)
-    if not levels or not look.quote:
+    levels = _quotes(look, path) if look.quote and not isinstance(block, Code) else 0
+    if not levels:
         return Place(plain_gap, plain_gap, first, rest, first, rest)
     sign = look.quote * levels
     joined = 0 if isinstance(before, Code) else _quotes(look, path[:shared])
@@ -86,7 +86,7 @@ def place(look: Look, block: Block, before: Block | None) -> Place:
 
 
 def _quotes(look: Look, path: Path) -> int:
-    return min(look.quotes, sum(isinstance(container, Quote) for container in path))
+    return min(look.quotes, len([container for container in path if isinstance(container, Quote)]))
 
 
 def _tight(block: Block) -> bool:
@@ -95,8 +95,9 @@ def _tight(block: Block) -> bool:
 
 def _same_list(one: Path, other: Path, shared: int) -> bool:
     """True if both stand in one list (whether or not in the same entry)."""
-    if any(isinstance(container, Item) for container in one[:shared]):
-        return True
+    for container in one[:shared]:
+        if isinstance(container, Item):
+            return True
     if shared < len(one) and shared < len(other):
         mine, theirs = one[shared], other[shared]
         return isinstance(mine, Item) and isinstance(theirs, Item) and mine.list == theirs.list
@@ -158,9 +159,12 @@ def shown(block: Prose, at: Place) -> list[Span]:
     there.
     """
     spans = bold(block.spans) if block.heading else block.spans
-    if at.rest and any("\n" in span.text for span in spans):
-        spans = tuple(Span(span.text.replace("\n", "\n" + at.rest), span.marks, span.link) for span in spans)
-    return list(spans)
+    if not at.rest:
+        return list(spans)
+    return [
+        Span(span.text.replace("\n", "\n" + at.rest), span.marks, span.link) if "\n" in span.text else span
+        for span in spans
+    ]
 
 
 def bold(spans: tuple[Span, ...]) -> tuple[Span, ...]:

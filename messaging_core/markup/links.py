@@ -17,7 +17,7 @@ def nothing(_label: str, _url: str) -> bool:
 
 def web(_label: str, url: str) -> bool:
     """An http or https address with a host, without white space."""
-    if not url.lower().startswith(("https://", "http://")) or any(sign.isspace() for sign in url):
+    if not url.lower().startswith(("https://", "http://")) or len(url.split()) > 1 or url[-1].isspace():
         return False
     parts = urlsplit_safely(url)
     return parts is not None and parts[0] != ""
@@ -25,8 +25,13 @@ def web(_label: str, url: str) -> bool:
 
 def expose(spans: tuple[Span, ...], hides: Hides) -> tuple[Span, ...]:
     """``spans`` with every link that must not or cannot be hidden written out."""
-    if not any(span.link is not None and not span.link.bare for span in spans):
-        return spans
+    for _, _, link in spans:
+        if link is not None and not link.bare:
+            return _all_exposed(spans, hides)
+    return spans
+
+
+def _all_exposed(spans: tuple[Span, ...], hides: Hides) -> tuple[Span, ...]:
     result: list[Span] = []
     for link, group in groupby(spans, _link):
         same = tuple(group)

@@ -2,7 +2,7 @@
 need.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Link, Span
@@ -10,22 +10,22 @@ from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Link, Span
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """``bold`` to ``code``: names of tags. ``anchor``: the opening tag of a link, empty where it needs none."""
+    """``opening``, ``closing``: the tags of each mark. ``anchor``: the opening tag of a link, empty where it needs
+    none.
+    """
 
-    bold: str
-    italic: str
-    strike: str
-    code: str
+    opening: Mapping[int, str]
+    closing: Mapping[int, str]
     anchor: Callable[[Link], str]
 
-    def open(self, key: "int | Link") -> str:
-        return self.anchor(key) if isinstance(key, Link) else f"<{self.name(key)}>"
-
-    def close(self, key: "int | Link") -> str:
-        return "</a>" if isinstance(key, Link) else f"</{self.name(key)}>"
-
-    def name(self, mark: int) -> str:
-        return {BOLD: self.bold, ITALIC: self.italic, STRIKE: self.strike, CODE: self.code}[mark]
+    @classmethod
+    def named(cls, bold: str, italic: str, strike: str, code: str, anchor: Callable[[Link], str]) -> "Tags":
+        names = {BOLD: bold, ITALIC: italic, STRIKE: strike, CODE: code}
+        return cls(
+            {mark: f"<{name}>" for mark, name in names.items()},
+            {mark: f"</{name}>" for mark, name in names.items()},
+            anchor,
+        )
 
 
 _MARKS = (BOLD, ITALIC, STRIKE, CODE)
@@ -38,26 +38,29 @@ def nest(spans: Sequence[Span], tags: Tags, escape: Callable[[str], str]) -> str
     """
     out: list[str] = []
     stack: list[int | Link] = []
-    for place, span in enumerate(spans):
-        if not span.marks and span.link is None and not stack:
-            out.append(escape(span.text))
-            continue
-        link = span.link if span.link is not None and tags.anchor(span.link) else None
-        if span.marks or link or stack:
-            wanted = _KEYS[span.marks] if link is None else [link, *_KEYS[span.marks]]
+    for place, (text, marks, link) in enumerate(spans):
+        wanted = _KEYS[marks]
+        if link is not None and tags.anchor(link):
+            wanted = [link, *wanted]
+        if stack and stack != wanted:
             kept = next((depth for depth, key in enumerate(stack) if key not in wanted), len(stack))
             while len(stack) > kept:
-                out.append(tags.close(stack.pop()))
+                out.append(_closing(stack.pop(), tags))
+        if len(stack) < len(wanted):
             new = [key for key in wanted if key not in stack]
             if len(new) > 1:
                 new.sort(key=lambda key: -_reach(spans, place, key))
             for key in new:
                 stack.append(key)
-                out.append(tags.open(key))
-        out.append(escape(span.text))
+                out.append(tags.anchor(key) if isinstance(key, Link) else tags.opening[key])
+        out.append(escape(text))
     while stack:
-        out.append(tags.close(stack.pop()))
+        out.append(_closing(stack.pop(), tags))
     return "".join(out)
+
+
+def _closing(key: int | Link, tags: Tags) -> str:
+    return "</a>" if isinstance(key, Link) else tags.closing[key]
 
 
 def _reach(spans: Sequence[Span], place: int, key: int | Link) -> int:

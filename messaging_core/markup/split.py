@@ -118,10 +118,13 @@ class _Part:
 
     def take(self, piece: Piece) -> bool:
         """Add ``piece`` if it fits."""
-        used = [one + cost for one, cost in zip(self.used, self.costs(piece), strict=True)]
-        for size, length in zip(used, self.limits, strict=True):
+        used: list[int] = []
+        follows = bool(self.pieces)
+        for one, length in zip(self.used, self.limits, strict=True):
+            size = one + _cost(piece, length, follows)
             if size > length.limit:
                 return False
+            used.append(size)
         self.used = used
         self.pieces.append(piece)
         return True
@@ -188,6 +191,9 @@ class _Cutter:
         part = _Part.of(first)
         before: Block | None = None
         for block in self.dialect.prepare(document).blocks:
+            if part.take(self.dialect.write(block, before, self.mentions)):
+                before = block
+                continue
             rest = _Rest(block)
             while True:
                 whole = self.write(rest, before) if rest.size() <= part.room() else None

@@ -2,8 +2,9 @@
 
 import unicodedata
 from collections.abc import Iterable
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, zip_longest
 from operator import attrgetter
+from typing import TypeAlias
 
 import regex
 
@@ -20,10 +21,7 @@ def aligned(table: Table) -> Code:
     below the head.
     """
     rows = [[_lines(cell) for cell in row] for row in table.rows]
-    widths = [
-        min(_WIDEST, max((width(line) for cell in column for line in cell), default=0))
-        for column in zip_longest(*rows, fillvalue=[""])
-    ]
+    widths = [min(_WIDEST, max([size for cell in column for _, size in cell])) for column in zip(*rows, strict=True)]
     written = ["\n".join(_row(row, widths, table.aligns)) for row in rows]
     return Code(
         "\n".join((*written[:1], "-+-".join("-" * size for size in widths), *written[1:])), path=table.path, table=True
@@ -33,12 +31,13 @@ def aligned(table: Table) -> Code:
 def links_of(table: Table) -> Prose | None:
     """The labels in ``table`` behind which an address is hidden, each once, as a line of links; None without any."""
     found: dict[tuple[str, str], Link] = {}
-    for row in table.rows:
-        for cell in row:
-            for link, spans in groupby(cell, attrgetter("link")):
-                label = " ".join(text_of(spans).split())
-                if link is not None and label and not shown_once(label, link.url):
-                    found.setdefault((label, link.url), link)
+    for cell in chain.from_iterable(table.rows):
+        if all(span.link is None for span in cell):
+            continue
+        for link, spans in groupby(cell, attrgetter("link")):
+            label = " ".join(text_of(spans).split())
+            if link is not None and label and not shown_once(label, link.url):
+                found.setdefault((label, link.url), link)
     between = Span(" \u00b7 ")
     line = [span for (label, _), link in found.items() for span in (between, Span(label, link=link))]
     return Prose(tuple(line[1:]), table.path) if line else None
@@ -83,16 +82,22 @@ def text_of(spans: Iterable[Span]) -> str:
     return "".join([span.text for span in spans])
 
 
-def _lines(cell: Cell) -> list[str]:
-    return [line.strip() for line in text_of(cell).split("\n")]
+_Line: TypeAlias = tuple[str, int]
+"""A line of a cell, and what it takes on a screen."""
 
 
-def _row(row: list[list[str]], widths: list[int], aligns: tuple[Align, ...]) -> list[str]:
-    return [" | ".join(map(_padded, line, widths, aligns)).rstrip() for line in zip_longest(*row, fillvalue="")]
+def _lines(cell: Cell) -> list[_Line]:
+    lines = [line.strip() for line in text_of(cell).split("\n")]
+    return [(line, width(line)) for line in lines]
 
 
-def _padded(text: str, size: int, align: Align) -> str:
-    missing = max(0, size - width(text))
+def _row(row: list[list[_Line]], widths: list[int], aligns: tuple[Align, ...]) -> list[str]:
+    return [" | ".join(map(_padded, line, widths, aligns)).rstrip() for line in zip_longest(*row, fillvalue=("", 0))]
+
+
+def _padded(line: _Line, size: int, align: Align) -> str:
+    text, taken = line
+    missing = max(0, size - taken)
     if align == "Right":
         return " " * missing + text
     if align == "Center":

@@ -16,7 +16,7 @@ from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.layout import RULE, Look, adapt, heading_line, place, shown
 from messaging_core.markup.links import web
 from messaging_core.markup.nesting import Tags, nest
-from messaging_core.markup.tree import CODE, Block, Code, Link, Prose, Quote, Rule, Span
+from messaging_core.markup.tree import CODE, Block, Code, Link, Path, Prose, Quote, Rule, Span
 
 GUARD = "\u2060"
 _NAME = re.compile(r"(?<!\w)@(?=\w)")
@@ -42,7 +42,7 @@ def _anchor(link: Link) -> str:
     return f'<a href="{html_escape(link.url)}">'
 
 
-_TAGS = Tags("b", "i", "s", "code", _anchor)
+_TAGS = Tags.named("b", "i", "s", "code", _anchor)
 
 
 def _silent(span: Span) -> Span:
@@ -55,20 +55,21 @@ def _guarded(text: str) -> str:
     return _NAME.sub("@" + GUARD, text)
 
 
-def _seen(spans: Sequence[Span], mentions: bool) -> str:
+def _seen(spans: Sequence[Span]) -> str:
     """What is sent where the markup is refused: there a name in code would ring, too."""
-    return "".join([_guarded(span.text) if span.marks & CODE and not mentions else span.text for span in spans])
+    return "".join([_guarded(span.text) if span.marks & CODE else span.text for span in spans])
 
 
 def _write(block: Block, before: Block | None, mentions: bool) -> Piece:
     at = place(_LOOK, block, before)
-    around = len(_OPEN + _CLOSE) if any(isinstance(container, Quote) for container in block.path) else 0
+    around = len(_OPEN + _CLOSE) if block.path and _quote_of(block.path) else 0
     if isinstance(block, Prose):
         spans = shown(block, at)
-        if not mentions:
+        visible = at.first + "".join([span.text for span in spans])
+        if not mentions and "@" in visible:
             spans = list(map(_silent, spans))
+            visible = at.first + _seen(spans)
         text = at.first + nest(spans, _TAGS, escape)
-        visible = at.first + _seen(spans, mentions)
     elif isinstance(block, Code):
         sign = heading_line(at.first)
         language = block.language if _LANGUAGE.fullmatch(block.language) else ""
@@ -81,13 +82,21 @@ def _write(block: Block, before: Block | None, mentions: bool) -> Piece:
     return Piece(block, at.gap, at.shown_gap, text, visible, around=around)
 
 
+def _quote_of(path: Path) -> Quote | None:
+    """The outermost quote; Telegram has no quotes in quotes."""
+    for container in path:
+        if isinstance(container, Quote):
+            return container
+    return None
+
+
 def _bind(pieces: Sequence[Piece]) -> Rendered:
     raw: list[str] = []
     visible: list[str] = []
     quoted: Quote | None = None
     for piece in pieces:
         path = piece.block.path
-        quote = next((container for container in path if isinstance(container, Quote)), None) if path else None
+        quote = _quote_of(path) if path else None
         if quoted is not None and quote != quoted:
             raw.append(_CLOSE)
         if raw:
