@@ -60,80 +60,93 @@ class Given:
     known: Known | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a tool was asked to send, and in which conversation."""
+
+    tool: str
+    message: Message
+    conversation: Conversation = Conversation()
+
+    @property
+    def raw(self) -> bool:
+        """The tool ``message`` sends its content as it was given."""
+        return self.tool == "message"
+
+    @property
+    def kind(self) -> str:
+        """ "text", "media" or "voice"."""
+        return "voice" if self.message.voice_path else "media" if self.message.media_path else "text"
+
+    @property
+    def file(self) -> str | None:
+        """The path of the file that goes with it, as it was given."""
+        return self.message.media_path or self.message.voice_path
+
+
 def plan(
-    tool: str,
-    message: Message,
-    conversation: Conversation,
-    settings: Settings,
-    registry: Registry,
-    given: Given,
-    delivered: tuple[Receipt, ...] = (),
+    asked: Asked, settings: Settings, registry: Registry, given: Given, delivered: tuple[Receipt, ...] = ()
 ) -> Result[Plan, Refusal]:
     """Route, permit, compose and describe. ``delivered``: receipts of an earlier attempt, so that only what is left is
     described."""
-    among = settings.named if tool == "message" else None
+    among = settings.named if asked.raw else None
     return (
-        route(message, conversation, settings, registry, among=among)
-        .bind(lambda found: capable(found, message, settings, registry))
-        .bind(lambda found: policy.recipient_permitted(found, conversation))
-        .bind(lambda found: _planned(tool, message, conversation, settings, found, given, delivered))
+        route(asked.message, asked.conversation, settings, registry, among=among)
+        .bind(lambda found: capable(found, asked.message, settings, registry))
+        .bind(lambda found: policy.recipient_permitted(found, asked.conversation))
+        .bind(lambda found: _permitted(asked, settings, found))
+        .bind(lambda found: _parts(asked, found, given).map(lambda parts: (found, parts)))
+        .bind(lambda ready: _described(asked, settings, *ready, given, delivered))
     )
 
 
-def _planned(
-    tool: str,
-    message: Message,
-    conversation: Conversation,
-    settings: Settings,
-    found: Route,
-    given: Given,
-    delivered: tuple[Receipt, ...],
-) -> Result[Plan, Refusal]:
-    verdict = policy.verdict(settings.security.tool_policy, tool, found.at.name)
-    if isinstance(verdict, PolicyDenied):
-        return Failure(verdict)
-    raw = tool == "message"
-    facts: Result[FileFacts | None, Refusal] = Success(None)
-    if given.facts is not None:
-        assert given.ground is not None
-        facts = permitted(given.facts, given.ground).map(lambda seen: seen)
-    parts = facts.bind(lambda seen: compose_raw(found, message.text or "") if raw else compose(found, message, seen))
-    return parts.bind(
-        lambda whole: _described(tool, message, conversation, settings, found, given, delivered, whole, verdict)
-    )
+def _permitted(asked: Asked, settings: Settings, found: Route) -> Result[Route, PolicyDenied]:
+    verdict = policy.verdict(settings.security.tool_policy, asked.tool, found.at.name)
+    return Failure(verdict) if isinstance(verdict, PolicyDenied) else Success(found)
+
+
+def _parts(asked: Asked, found: Route, given: Given) -> Result[Parts, Refusal]:
+    if asked.raw:
+        return compose_raw(found, asked.message.text or "")
+    facts, ground = given.facts, given.ground
+    if facts is None:
+        return compose(found, asked.message, None)
+    assert ground is not None
+    looked: Result[FileFacts, Refusal] = Success(facts)
+    return looked.bind(lambda seen: permitted(seen, ground)).bind(lambda seen: compose(found, asked.message, seen))
 
 
 def _described(
-    tool: str,
-    message: Message,
-    conversation: Conversation,
-    settings: Settings,
-    found: Route,
-    given: Given,
-    delivered: tuple[Receipt, ...],
-    parts: Parts,
-    verdict: policy.Permitted | policy.NeedsApproval,
+    asked: Asked, settings: Settings, found: Route, parts: Parts, given: Given, delivered: tuple[Receipt, ...]
 ) -> Result[Plan, Refusal]:
-    here = conversation.channel == found.at.name
-    answered = conversation.message_id if here and found.kept and found.channel.threads_by_reply else None
-    ring = found.at.rules.mentions == "allow"
-    there = len({receipt.part for receipt in delivered})
-    outgoing = Outgoing(
+    outgoing = _outgoing(asked, found, parts, len({receipt.part for receipt in delivered}))
+    proposal = _proposal(asked, settings, found, parts, given)
+    return _start(found, outgoing, given).map(
+        lambda start: Plan(asked.tool, found, asked.kind, len(parts), start, outgoing, given, proposal)
+    )
+
+
+def _outgoing(asked: Asked, found: Route, parts: Parts, there: int) -> Outgoing:
+    """What is left of the parts when ``there`` of them have arrived. An answer by mail replies to what it answers."""
+    message, talk = asked.message, asked.conversation
+    here = found.kept and talk.channel == found.at.name
+    quiet = found.at.rules.mentions != "allow"
+    return Outgoing(
         found.recipient,
         parts[there:],
-        reply_to=message.reply_to or answered,
-        mute=not ring and (tool != "message" or mute_raw(message.text or "")),
-        subject=conversation.subject if here and found.kept else None,
+        reply_to=message.reply_to or (talk.message_id if here and found.channel.threads_by_reply else None),
+        mute=quiet and (not asked.raw or mute_raw(message.text or "")),
+        subject=talk.subject if here else None,
         numbered_from=there + 1,
     )
-    described = _start(found, outgoing, given)
-    kind = "voice" if message.voice_path else "media" if message.media_path else "text"
-    proposal = (
-        policy.propose(tool, found, kind, parts, given.facts, settings.security.approval, given.ids, preview_of(parts))
-        if isinstance(verdict, policy.NeedsApproval)
-        else None
-    )
-    return described.map(lambda start: Plan(tool, found, kind, len(parts), start, outgoing, given, proposal))
+
+
+def _proposal(asked: Asked, settings: Settings, found: Route, parts: Parts, given: Given) -> Proposal | None:
+    verdict = policy.verdict(settings.security.tool_policy, asked.tool, found.at.name)
+    if not isinstance(verdict, policy.NeedsApproval):
+        return None
+    approval, preview = settings.security.approval, preview_of(parts)
+    return policy.propose(asked.tool, found, asked.kind, parts, given.facts, approval, given.ids, preview)
 
 
 def with_known(planned: Plan, known: Known) -> Plan:

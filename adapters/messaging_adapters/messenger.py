@@ -37,7 +37,7 @@ from messaging_core.errors import InvalidArguments, Proposal, Refusal, UnknownTo
 from messaging_core.flow import Step
 from messaging_core.message import Conversation, Ids, Message
 from messaging_core.outcome import Outcome, refused
-from messaging_core.plan import Given, Plan, plan, with_known
+from messaging_core.plan import Asked, Given, Plan, plan, with_known
 from messaging_core.routing import active
 from messaging_core.secrecy import Secrets
 from messaging_core.tools import Shape, Tool
@@ -174,11 +174,11 @@ class Messenger:
         return message.map(read).lash(lambda refusal: Success(refuse(refusal))).unwrap()
 
     def _read(self, tool: str, conversation: Conversation, ids: Ids, message: Message) -> Outcome:
-        return self._go(_Request(tool, message, conversation), ids)
+        return self._go(Asked(tool, message, conversation), ids)
 
     def plan(self, tool: str, message: Message, conversation: Conversation | None = None) -> Result[Plan, Refusal]:
         """What would be sent, without sending it."""
-        return self._plan(_Request(tool, message, conversation or NOWHERE), self._ids())
+        return self._plan(Asked(tool, message, conversation or NOWHERE), self._ids())
 
     def broadcast(self, text: str, channels: Iterable[str] | None = None) -> tuple[Outcome, ...]:
         """One text to several channels (default: all active ones) at the same time; the outcomes in their order."""
@@ -235,34 +235,32 @@ class Messenger:
         now = self.ports.clock.now()
         return Ids(new_message_id(now), now)
 
-    def _go(self, request: "_Request", ids: Ids, approved: Proposal | None = None) -> Outcome:
-        planned = self._plan(request, ids)
+    def _go(self, asked: Asked, ids: Ids, approved: Proposal | None = None) -> Outcome:
+        planned = self._plan(asked, ids)
         if not is_successful(planned):
-            return self._sender.refuse(request.tool, planned.failure(), request.event(ids))
+            return self._sender.refuse(asked.tool, planned.failure(), _event(ids, asked))
         found = planned.unwrap()
-        event = request.event(ids, found)
-        permitted = self._permission.of(found.proposal, partial(self._again, request), approved)
+        event = _event(ids, asked, found)
+        permitted = self._permission.of(found.proposal, partial(self._again, asked), approved)
         if not is_successful(permitted):
-            return self._sender.refuse(request.tool, permitted.failure(), event)
+            return self._sender.refuse(asked.tool, permitted.failure(), event)
         return self._sender.send(found.start, self._line(found.route.at), event, partial(self._start, found))
 
     def _start(self, planned: Plan) -> Step:
         return with_known(planned, self._lessons.known()).start
 
-    def _again(self, request: "_Request", approved: Proposal) -> Outcome:
-        return self._go(request, self._ids(), approved)
+    def _again(self, asked: Asked, approved: Proposal) -> Outcome:
+        return self._go(asked, self._ids(), approved)
 
     def _line(self, at: Configured[Any]) -> Line:
         pace = self.ports.registry[at.platform].pace
         return Line(at.name, at.platform, pacing.retry_of(self.settings, at), pace, at.rules.rate_limit)
 
-    def _plan(self, request: "_Request", ids: Ids) -> Result[Plan, Refusal]:
-        message = request.message
-        path = message.media_path or message.voice_path
-        digest = path is not None and self._supervised(request.tool)
-        facts = None if path is None else self.ports.look(path, digest=digest)
+    def _plan(self, asked: Asked, ids: Ids) -> Result[Plan, Refusal]:
+        digest = asked.file is not None and self._supervised(asked.tool)
+        facts = None if asked.file is None else self.ports.look(asked.file, digest=digest)
         given = Given(ids, facts, self.ports.ground, self._lessons.known())
-        return plan(request.tool, message, request.conversation, self.settings, self.ports.registry, given)
+        return plan(asked, self.settings, self.ports.registry, given)
 
     def _supervised(self, tool: str) -> bool:
         """Whether a proposal may come of it, which is bound to the file's content."""
@@ -270,24 +268,13 @@ class Messenger:
         return any(isinstance(policy.verdict(rules, tool, name), policy.NeedsApproval) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What was asked, to plan it again when it has been approved."""
-
-    tool: str
-    message: Message
-    conversation: Conversation
-
-    def event(self, ids: Ids, planned: Plan | None = None) -> audit.Event:
-        """What the record says of it: never what was to be said."""
-        message = self.message
-        file = message.media_path or message.voice_path
-        kind = "voice" if message.voice_path else "media" if message.media_path else "text"
-        if planned is None:
-            channel, recipient = message.channel or "", message.recipient or ""
-            return audit.Event(ids.message, self.tool, channel, "", recipient, kind, file)
-        where = (planned.channel, planned.platform, planned.recipient)
-        return audit.Event(ids.message, self.tool, *where, kind, file, planned.parts)
+def _event(ids: Ids, asked: Asked, planned: Plan | None = None) -> audit.Event:
+    """What the record says of it: never what was to be said."""
+    if planned is None:
+        channel, recipient = asked.message.channel or "", asked.message.recipient or ""
+        return audit.Event(ids.message, asked.tool, channel, "", recipient, asked.kind, asked.file)
+    where = (planned.channel, planned.platform, planned.recipient)
+    return audit.Event(ids.message, asked.tool, *where, asked.kind, asked.file, planned.parts)
 
 
 def _environ(world: Mapping[str, Any]) -> Mapping[str, str]:
