@@ -5,7 +5,8 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,10 +84,11 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _looked_at(facts: FileFacts, digest: bool) -> FileFacts:
-    problem = _kind_problem(os.stat(facts.path, follow_symlinks=False))
-    if problem:
-        return replace(facts, problem=problem)
-    descriptor = open_unfollowed(facts.path)
+    with _parent(facts.path) as (name, folder):
+        problem = _kind_problem(os.stat(name, dir_fd=folder, follow_symlinks=False))
+        if problem:
+            return replace(facts, problem=problem)
+        descriptor = os.open(name, _reading(), dir_fd=folder)
     try:
         return _read(facts, descriptor, digest)
     finally:
@@ -94,10 +96,34 @@ def _looked_at(facts: FileFacts, digest: bool) -> FileFacts:
 
 
 def open_unfollowed(path: str) -> int:
-    """A descriptor to read from. Never follows a link in the last place, never waits on a pipe, is not inherited."""
-    return os.open(
-        path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC") | _flag("O_NONBLOCK") | _flag("O_NOCTTY")
-    )
+    """A descriptor to read from, never by a link, never waiting on a pipe, not inherited. ``path``: a real one, so that
+    a link in any place of it has come there since, to lead out."""
+    with _parent(path) as (name, folder):
+        return os.open(name, _reading(), dir_fd=folder)
+
+
+@contextmanager
+def _parent(path: str) -> Iterator[tuple[str, int | None]]:
+    """The last name of a real path and its opened folder, reached without following a link: whoever may write above it
+    could otherwise swap a folder for one between the resolving of the path and its opening."""
+    if os.open not in os.supports_dir_fd:  # Windows
+        yield path, None
+        return
+    *folders, name = path.strip("/").split("/")
+    # O_PATH: a folder that may be gone through need not be one that may be listed.
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | _flag("O_PATH")
+    folder = os.open("/", flags)
+    try:
+        for below in folders:
+            above, folder = folder, os.open(below, flags, dir_fd=folder)
+            os.close(above)
+        yield name or ".", folder
+    finally:
+        os.close(folder)
+
+
+def _reading() -> int:
+    return os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC") | _flag("O_NONBLOCK") | _flag("O_NOCTTY")
 
 
 def _flag(name: str) -> int:

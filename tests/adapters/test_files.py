@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from messaging_adapters import files
 from messaging_adapters.files import ground, look, real_path
 from messaging_core.media import permitted, sniff
 from messaging_core.message import FileFacts
@@ -150,6 +151,25 @@ def test_links_are_followed_to_where_they_lead_and_judged_there(root: Path) -> N
         assert (found.head, found.size) == (b"", 0)
         assert "permitted folder" in str(permitted(found, here).failure())
     assert permitted(look(str(root / "alias.txt"), here.roots), here).unwrap().name == "real.txt"
+
+
+def test_a_folder_swapped_for_a_link_after_the_path_was_resolved_leads_nowhere(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process of the agent may swap it at any moment; here it does so at the worst one."""
+    for folder, text in ((root / "folder", "ours"), (tmp_path / "outside", "not ours")):
+        folder.mkdir()
+        (folder / "file.txt").write_text(text)
+
+    def resolved_and_swapped(path: str) -> str:
+        real = real_path(path)
+        (root / "folder").rename(root / "away")
+        (root / "folder").symlink_to(tmp_path / "outside")
+        return real
+
+    monkeypatch.setattr(files, "real_path", resolved_and_swapped)
+    found = look(str(root / "folder" / "file.txt"), (os.path.realpath(root),))
+    assert (found.problem, found.head, found.inode) == ("no such file", b"", 0)
 
 
 def test_roots_are_resolved_too(root: Path) -> None:
