@@ -7,6 +7,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Collection, Iterator
+from email.utils import formatdate
 from importlib import metadata
 from typing import Any
 
@@ -111,7 +112,7 @@ class HttpEdge:
     def _perform(self, departure: Departure, prepared: requests.PreparedRequest) -> HttpReply:
         timeouts = (self._http.connect_timeout, self._http.read_timeout)
         raw = self._transport().send(prepared, stream=True, timeout=timeouts).raw
-        headers = tuple(raw.headers.items())
+        headers = _dated(tuple(raw.headers.items()), self._clock.now())
         body = b"".join(_body(raw, self._reply_cap))
         reply = HttpReply(raw.status, raw.reason or "", headers, _decoded(headers, body, self._reply_cap))
         return _without(departure.place.logins, reply)
@@ -185,6 +186,15 @@ def _unsendable(error: ValueError) -> str:
 
 
 # --- Being answered ---------------------------------------------------------------------------------------------------
+
+
+def _dated(headers: Headers, now: float) -> Headers:
+    """A wait that is a date is measured against the reply's own; where the server tells none, against its arrival, as a
+    recipient with a clock notes it (RFC 9110, 6.6.1)."""
+    told = {name.lower() for name, _ in headers}
+    return (
+        (*headers, ("Date", formatdate(now, usegmt=True))) if "retry-after" in told and "date" not in told else headers
+    )
 
 
 def _body(raw: Any, cap: int) -> Iterator[bytes]:

@@ -247,10 +247,11 @@ LEAST_WAIT = 1.0
 """Seconds, where a platform's own figure is unreadable, zero or past."""
 
 
-def wait_of(reply: HttpReply, now: float | None = None) -> float | None:
+def wait_of(reply: HttpReply) -> float | None:
     """Seconds to wait by the ``Retry-After`` header: whole or decimal seconds, or an HTTP date (RFC 9110, 10.2.3).
 
-    A date is measured against the reply's own ``Date`` header, else ``now``; without either, the least wait.
+    A date is measured against the reply's ``Date`` header, which the shell puts in where the server sent none; without it,
+    the least wait.
     """
     value = reply.header("Retry-After")
     if value is None:
@@ -262,8 +263,7 @@ def wait_of(reply: HttpReply, now: float | None = None) -> float | None:
     try:
         until = _timestamp(value)
         date = reply.header("Date")
-        start = _timestamp(date) if date else now
-        return LEAST_WAIT if start is None else at_least(until - start)
+        return at_least(until - _timestamp(date)) if date else LEAST_WAIT
     except (ValueError, TypeError, OverflowError):
         return LEAST_WAIT
 

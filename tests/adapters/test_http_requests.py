@@ -10,6 +10,7 @@ import threading
 import time
 from base64 import b64decode
 from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from messaging_core.config.settings import Http
 from messaging_core.errors import Invalid, MediaUnreadable, Unanswered, Unreachable
 from messaging_core.flow import Done, Exchange, Scope
 from messaging_core.secrecy import Secret, Secrets, joined
-from messaging_core.wire.http import FileRef, FormPart, HttpReply, HttpRequest, Multipart
+from messaging_core.wire.http import FileRef, FormPart, HttpReply, HttpRequest, Multipart, wait_of
 from tests.adapters.loopback import Item, Loopback, Request, close, hang, huge, nowhere, raw, redirect, reply, reset
 
 TOKEN = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
@@ -72,6 +73,20 @@ def test_a_request_leaves_byte_for_byte_as_described() -> None:
     )
     assert server.requests[0].body == b'{"a":1}'
     assert server.requests[0].header("Accept-Encoding") == "identity"
+
+
+@pytest.mark.parametrize(
+    ("date", "least", "most"), [("", 8.0, 10.0), ("Date: Wed, 21 Oct 2015 07:28:00 GMT", 20.0, 20.0)]
+)
+def test_a_date_to_wait_for_is_measured_by_the_server_s_clock_or_else_by_ours(
+    date: str, least: float, most: float
+) -> None:
+    until = "Wed, 21 Oct 2015 07:28:20 GMT" if date else formatdate(time.time() + 10, usegmt=True)
+    head = f"HTTP/1.1 429 Slow\r\nRetry-After: {until}\r\nContent-Length: 0\r\n" + (date + "\r\n" if date else "")
+    with Loopback(raw(head.encode() + b"\r\n")) as server:
+        answer = edge()(posted(server.url)).unwrap()
+    waits = wait_of(answer)
+    assert waits is not None and least <= waits <= most
 
 
 def test_what_no_request_line_can_carry_is_encoded_and_nothing_else() -> None:
