@@ -154,13 +154,13 @@ def exposed(block: Prose, hides: Hides) -> Prose:
     return block if spans is block.spans else block._replace(spans=spans)
 
 
-def shown(block: Prose, at: Place) -> list[Span]:
+def shown(block: Prose, at: Place) -> Sequence[Span]:
     """The spans of ``block`` as they are shown: a heading is bold, and each further line begins with what belongs
     there.
     """
     spans = bold(block.spans) if block.heading else block.spans
     if not at.rest:
-        return list(spans)
+        return spans
     return [
         Span(span.text.replace("\n", "\n" + at.rest), span.marks, span.link) if "\n" in span.text else span
         for span in spans

@@ -19,6 +19,11 @@ class Of(Enum):
     """Both texts as they stand inside a JSON document: text and its HTML alternative, escapes counted."""
 
 
+# Looking a member up in an enumeration takes longer than measuring a short text.
+_VISIBLE, _RAW = Of.VISIBLE, Of.RAW
+_CODE_POINTS, _STRETCHES = Unit.CODE_POINTS, Unit.STRETCHES
+
+
 @dataclass(frozen=True, slots=True)
 class Length:
     """At most ``limit`` ``unit`` of ``of``."""
@@ -37,12 +42,13 @@ class Length:
 
     def size_of(self, text: str, visible: str, formatted: str | None) -> int:
         """How much a text, raw, as it is seen and formatted, takes of this limit."""
-        if self.of is Of.VISIBLE:
-            return measure(visible, self.unit)
-        if self.of is Of.RAW:
-            no_markup = self.unit is Unit.STRETCHES and text == visible
-            return 0 if no_markup else measure(text, self.unit)
-        return in_json(text, self.unit) + (in_json(formatted, self.unit) if formatted else 0)
+        unit, of = self.unit, self.of
+        if of is _VISIBLE:
+            return len(visible) if unit is _CODE_POINTS else measure(visible, unit)
+        if of is _RAW:
+            no_markup = unit is _STRETCHES and text == visible
+            return 0 if no_markup else measure(text, unit)
+        return in_json(text, unit) + (in_json(formatted, unit) if formatted else 0)
 
     def holds(self, rendered: Rendered) -> bool:
         return self.size(rendered) <= self.limit

@@ -39,6 +39,13 @@ def nest(spans: Sequence[Span], tags: Tags, escape: Callable[[str], str]) -> str
     out: list[str] = []
     stack: list[int | Link] = []
     for place, (text, marks, link) in enumerate(spans):
+        if link is None and not stack:
+            if not marks:
+                out.append(escape(text))
+                continue
+            if marks in tags.opening and (place + 1 == len(spans) or not spans[place + 1].marks & marks):
+                out += tags.opening[marks], escape(text), tags.closing[marks]
+                continue
         wanted = _KEYS[marks]
         if link is not None and tags.anchor(link):
             wanted = [link, *wanted]

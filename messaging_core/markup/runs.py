@@ -9,7 +9,6 @@ unpaired sign stays as it is.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.layout import RULE, Look, bold, heading_line, place
@@ -42,14 +41,12 @@ class Hand:
     code_in_links: bool = True
 
 
-class _Kind(Enum):
-    LITERAL = 0  # text that must show as it is
-    RAW = 1  # written already
-    OPEN = 2
-    CLOSE = 3
+_LITERAL, _RAW, _OPEN, _CLOSE = range(4)
+"""Kinds of tokens: text that must show as it is; what is written already; the signs that begin and end a run. (Members
+of an enumeration take longer to look up than all else that is done with them.)
+"""
 
-
-_Token = tuple[_Kind, str]
+_Token = tuple[int, str]
 
 
 def write(hand: Hand, block: Block, before: Block | None, mentions: bool) -> Piece:
@@ -94,21 +91,20 @@ def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
     tokens: list[_Token] = []
     for place_, span in enumerate(spans):
         if not span.marks and span.link is None:
-            tokens.append((_Kind.LITERAL, span.text))
+            tokens.append((_LITERAL, span.text))
         else:
             tokens += _tokens(hand, span, span.link is not None and _ends(spans, place_ + 1), mentions)
     if hand.guarded:
         tokens = _guarded(hand.guarded, tokens)
     out: list[str] = []
-    last = _Kind.RAW
+    last = _RAW
     for place_, (kind, text) in enumerate(tokens):
-        if (
-            last is _Kind.CLOSE
-            and (kind is _Kind.OPEN or (hand.words and kind is not _Kind.CLOSE and _in_word(text[0])))
-        ) or (kind is _Kind.OPEN and hand.words and out and _in_word(out[-1][-1])):
+        if (last is _CLOSE and (kind is _OPEN or (hand.words and kind is not _CLOSE and _in_word(text[0])))) or (
+            kind is _OPEN and hand.words and out and _in_word(out[-1][-1])
+        ):
             out.append(ZERO_WIDTH)
         if text:
-            out.append(hand.escape(text, place_ == 0, mentions) if kind is _Kind.LITERAL else text)
+            out.append(hand.escape(text, place_ == 0, mentions) if kind is _LITERAL else text)
         last = kind
     return "".join(out)
 
@@ -141,27 +137,27 @@ def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
     elif hand.words:
         core = core.strip(_BLANKS)
     if not core.strip():
-        return [(_Kind.LITERAL, span.text)]
+        return [(_LITERAL, span.text)]
     start = span.text.index(core)
     # A bracket in a label that is code could not be escaped.
     linkable = span.link is None or (hand.code_in_links and "[" not in core and "]" not in core)
     code = hand.code(core) if span.marks & CODE and linkable else None
-    body: _Token = (_Kind.LITERAL, core) if code is None else (_Kind.RAW, code)
+    body: _Token = (_LITERAL, core) if code is None else (_RAW, code)
     if span.link is not None:
         text = hand.escape(core, False, mentions) if code is None else code
         linked = hand.link(core if span.link.bare else text, span.link, ends and span.text.endswith(core))
-        body = (_Kind.LITERAL, core) if linked is None else (_Kind.RAW, linked)
+        body = (_LITERAL, core) if linked is None else (_RAW, linked)
     signs = [sign for mark, sign in hand.signs if span.marks & mark]
     if span.marks & CODE and any(sign in core for sign in (*hand.guarded, *(sign[0] for _, sign in hand.signs))):
         signs = []  # one in the code could end the run
     inner = [body]
     if signs or code is not None:
-        inner = [(_Kind.OPEN, "".join(signs)), body, (_Kind.CLOSE, "".join(reversed(signs)))]
+        inner = [(_OPEN, "".join(signs)), body, (_CLOSE, "".join(reversed(signs)))]
     before, after = span.text[:start], span.text[start + len(core) :]
     return [
-        *([(_Kind.LITERAL, before)] if before else []),
+        *([(_LITERAL, before)] if before else []),
         *inner,
-        *([(_Kind.LITERAL, after)] if after else []),
+        *([(_LITERAL, after)] if after else []),
     ]
 
 
@@ -174,20 +170,18 @@ def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
     White space, which U+200B counts as here, ends no run if it stands before the closing sign, and begins none behind
     the opening one.
     """
-    if not any(kind is _Kind.LITERAL and any(sign in text for sign in signs) for kind, text in tokens):
+    if not any(kind is _LITERAL and any(sign in text for sign in signs) for kind, text in tokens):
         return tokens
-    meant = {sign for kind, text in tokens if kind is _Kind.OPEN for sign in text}
-    meant |= {sign for kind, text in tokens if kind is _Kind.RAW and text[0] in signs for sign in text if sign in signs}
+    meant = {sign for kind, text in tokens if kind is _OPEN for sign in text}
+    meant |= {sign for kind, text in tokens if kind is _RAW and text[0] in signs for sign in text if sign in signs}
     # Nothing may be put right behind an address: it would become part of it. The opening sign is guarded instead.
-    after_address = {
-        place_ + 1 for place_, (kind, _) in enumerate(tokens) if kind is _Kind.RAW and place_ + 1 < len(tokens)
-    }
-    meant |= {tokens[place_][1][0] for place_ in after_address if tokens[place_][0] is _Kind.LITERAL}
+    after_address = {place_ + 1 for place_, (kind, _) in enumerate(tokens) if kind is _RAW and place_ + 1 < len(tokens)}
+    meant |= {tokens[place_][1][0] for place_ in after_address if tokens[place_][0] is _LITERAL}
     opened: set[str] = set()
     guarded: list[_Token] = []
     previous = ""
     for place_, (kind, text) in enumerate(tokens):
-        if kind is not _Kind.LITERAL:
+        if kind is not _LITERAL:
             guarded.append((kind, text))
             previous = text[-1:] or previous
             continue

@@ -22,6 +22,7 @@ GUARD = "\u2060"
 _NAME = re.compile(r"(?<!\w)@(?=\w)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _OPEN, _CLOSE = "<blockquote>", "</blockquote>"
+_AROUND = len(_OPEN + _CLOSE)
 _LOOK = Look(quote="", quote_shown=False)
 
 
@@ -62,12 +63,12 @@ def _seen(spans: Sequence[Span]) -> str:
 
 def _write(block: Block, before: Block | None, mentions: bool) -> Piece:
     at = place(_LOOK, block, before)
-    around = len(_OPEN + _CLOSE) if block.path and _quote_of(block.path) else 0
+    around = _AROUND if block.path and _quote_of(block.path) else 0
     if isinstance(block, Prose):
         spans = shown(block, at)
         visible = at.first + "".join([span.text for span in spans])
         if not mentions and "@" in visible:
-            spans = list(map(_silent, spans))
+            spans = tuple(map(_silent, spans))
             visible = at.first + _seen(spans)
         text = at.first + nest(spans, _TAGS, escape)
     elif isinstance(block, Code):

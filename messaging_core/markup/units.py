@@ -13,17 +13,20 @@ class Unit(Enum):
     """Elements of HTML in which everything else is escaped: Telegram's entities."""
 
 
+_CODE_POINTS, _BYTES, _STRETCHES = Unit.CODE_POINTS, Unit.BYTES, Unit.STRETCHES
+
+
 def measure(text: str, unit: Unit) -> int:
     """The length of ``text`` in ``unit``.
 
     >>> [measure("a🎯", unit) for unit in (Unit.CODE_POINTS, Unit.UTF16, Unit.BYTES)]
     [2, 3, 5]
     """
-    if unit is Unit.CODE_POINTS or (unit is Unit.BYTES and text.isascii()):
+    if unit is _CODE_POINTS or (unit is _BYTES and text.isascii()):
         return len(text)
-    if unit is Unit.BYTES:
+    if unit is _BYTES:
         return len(text.encode("utf-8", "surrogatepass"))
-    if unit is Unit.STRETCHES:
+    if unit is _STRETCHES:
         return text.count("</")
     return utf16(text)
 
