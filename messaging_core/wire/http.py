@@ -250,8 +250,8 @@ LEAST_WAIT = 1.0
 def wait_of(reply: HttpReply) -> float | None:
     """Seconds to wait by the ``Retry-After`` header: whole or decimal seconds, or an HTTP date (RFC 9110, 10.2.3).
 
-    A date is measured against the reply's ``Date`` header, which the shell puts in where the server sent none; without it,
-    the least wait.
+    A date is measured against the reply's ``Date`` header, which the shell puts in where the server sent none. What
+    cannot be read is the least wait.
     """
     value = reply.header("Retry-After")
     if value is None:
