@@ -39,6 +39,18 @@ def test_a_traceback_in_a_record_shows_no_token(secrets: Secrets, caplog: pytest
     assert "OSError: cannot reach /bot***/" in caplog.text
 
 
+def test_several_messengers_secrets_are_all_taken_out_of_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    one, other = Secrets({"a.token": "FAKE-first-token"}), Secrets({"b.token": "FAKE-second-token"})
+    stops = [keep_clean(one), keep_clean(other)]
+    try:
+        raise OSError("FAKE-first-token and FAKE-second-token")
+    except OSError:
+        logging.getLogger("websockets.client").exception("handshake failed")
+    for stop in stops:
+        stop()
+    assert "FAKE" not in caplog.text
+
+
 def test_a_record_whose_arguments_do_not_fit_shows_none_of_them(
     secrets: Secrets, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,6 +72,7 @@ def test_records_without_a_secret_stay_as_they_are(secrets: Secrets, caplog: pyt
 
 
 def test_it_ends_when_it_is_stopped_and_with_its_secrets(secrets: Secrets) -> None:
+    gc.collect()  # the filters of what other tests have left behind are gone
     filters = [len(logging.getLogger(name).filters) for name in FOREIGN]
     keep_clean(secrets)()
     own = Secrets({"a.token": TOKEN})
