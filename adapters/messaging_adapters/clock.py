@@ -1,6 +1,6 @@
 """The clock and the dice: what the core takes as arguments, from the machine."""
 
-import random
+import os
 import string
 import time
 from typing import Protocol
@@ -33,9 +33,10 @@ class SystemClock:
         time.sleep(seconds)
 
 
-_DICE = random.SystemRandom()
+_SIGNS = string.digits + string.ascii_lowercase
 
 
 def new_message_id(now: float) -> str:
     """``now`` (Unix seconds) as 13 digits of milliseconds, then 8 random letters and digits: ids sort by their time."""
-    return f"{int(now * 1000):013d}" + "".join(_DICE.choices(string.digits + string.ascii_lowercase, k=8))
+    dice = int.from_bytes(os.urandom(8))
+    return f"{int(now * 1000):013d}" + "".join(_SIGNS[(dice >> shift & 0xFF) % 36] for shift in range(0, 64, 8))
