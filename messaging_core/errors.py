@@ -270,14 +270,10 @@ class _Answered:
 class Invalid(_Answered):
     """The platform cannot use the request as it is: repeating it changes nothing."""
 
-    __str__ = _Answered.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class Denied(_Answered):
     """The credential is wrong, or lacks the right."""
-
-    __str__ = _Answered.__str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +281,6 @@ class RateLimited(_Answered):
     """Too much: not taken, and may be repeated after ``after`` seconds (None: the platform did not say)."""
 
     after: float | None = None
-    __str__ = _Answered.__str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,21 +290,16 @@ class Unavailable(_Answered):
 
     may_have_arrived: bool = False
     after: float | None = None
-    __str__ = _Answered.__str__
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected(_Answered):
     """The platform understood, and said no (as Slack does inside an HTTP 200)."""
 
-    __str__ = _Answered.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class Malformed(_Answered):
     """An answer that says neither yes nor no. After a success status the message may have arrived."""
-
-    __str__ = _Answered.__str__
 
 
 @dataclass(frozen=True, slots=True)
