@@ -15,7 +15,7 @@ This module knows no edge (HTTP, mail, ...), no channel and no policy.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -97,7 +97,8 @@ class Exchange:
 
     ``part`` is None while nothing can be visible yet (an upload, the opening of a DM, a token). ``delivered`` and
     ``learned``
-    hold what earlier exchanges of this send brought.
+    hold what earlier exchanges of this send brought. ``within``: seconds that are left for it, where they are fewer
+    than the edge's own time-outs; said by whoever performs it, and no part of what it is.
     """
 
     request: Any
@@ -107,6 +108,7 @@ class Exchange:
     delivered: tuple[Receipt, ...] = ()
     undelivered: tuple[Undelivered, ...] = ()
     learned: tuple[Lesson, ...] = ()
+    within: float | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,15 @@ def next_try(stopped: Stopped, attempt: int, elapsed: float, limits: Retry, jitt
     return Wait(seconds)
 
 
+def patience(elapsed: float, limits: Retry) -> float:
+    """Seconds that one request may take, connecting and answer together: what is left until the deadline.
+
+    One that leaves at the last moment is given a tenth of the whole time, and at most a second, to be answered: it
+    would else be unconfirmed for want of a moment.
+    """
+    return round(max(limits.deadline - elapsed, min(limits.deadline / 10, 1.0)), 3)
+
+
 def is_repeatable(stopped: Stopped, when_unanswered: str = "report") -> bool:
     """Whether taking ``stopped.at`` again can do no harm, or the settings accept the harm that it may do."""
     if has_not_arrived(stopped.cause):

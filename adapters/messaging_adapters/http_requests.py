@@ -7,8 +7,10 @@ import socket
 import ssl
 import zlib
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from email.utils import formatdate
 from importlib import metadata
+from math import inf
 from typing import Any
 
 import requests
@@ -67,17 +69,19 @@ class HttpEdge:
 
     def __call__(self, exchange: Exchange) -> Result[HttpReply, SendError]:
         request: HttpRequest = exchange.request
-        return self.send(on_wire(request, self._secrets, self._clock.now()))
+        return self.send(on_wire(request, self._secrets, self._clock.now()), exchange.within)
 
-    def send(self, wire: WireRequest) -> Result[HttpReply, SendError]:
-        """One request as it leaves, and its reply whatever the status: redirects are not followed."""
+    def send(self, wire: WireRequest, within: float | None = None) -> Result[HttpReply, SendError]:
+        """One request as it leaves, and its reply whatever the status: redirects are not followed. ``within``: seconds
+        for all of it."""
+        patience = _Patience(self._http.within(within), self._clock.monotonic() + (inf if within is None else within))
         found = self._places.of(wire.url).alt(_as_send_error)
         if isinstance(wire.body, bytes):
             body = Streamed((wire.body,))
-            return found.bind(lambda there: self._try(wire, *there, body))
+            return found.bind(lambda there: self._try(wire, *there, body, patience))
         with opened(wire.body) as files:
             ready = files.alt(_as_send_error)
-            return found.bind(lambda there: ready.bind(lambda body: self._try(wire, *there, body)))
+            return found.bind(lambda there: ready.bind(lambda body: self._try(wire, *there, body, patience)))
 
     def close(self) -> None:
         """Close every kept connection."""
@@ -90,39 +94,49 @@ class HttpEdge:
         found = self._transports.get(process)
         return found or self._transports.setdefault(process, Transport(self._tls, self._pool_size))
 
-    def _try(self, wire: WireRequest, place: Destination, target: str, body: Streamed) -> Result[HttpReply, SendError]:
+    def _try(
+        self, wire: WireRequest, place: Destination, target: str, body: Streamed, patience: "_Patience"
+    ) -> Result[HttpReply, SendError]:
+        http, until = patience.http, patience.until
         for _ in range(TRIES):
-            departure = Departure(
-                place, target, self._http.read_timeout, self._http.read_timeout, self._clock.monotonic
-            )
+            departure = Departure(place, target, http.read_timeout, http.read_timeout, self._clock.monotonic, until)
             try:
-                return Success(self._perform(departure, _prepared(wire, departure, body)))
+                return Success(self._perform(http, _prepared(wire, departure, body), place.logins))
             except FileChangedError as error:
                 return Failure(error.refusal)
             except StaleError:
                 continue
             except FAULTS as error:
-                return Failure(self._fault(departure, error))
+                return Failure(_fault(departure, http.connect_timeout, error))
             except ValueError as error:
                 if departure.begun:
                     raise
                 return Failure(Invalid(detail=_unsendable(error)))
         return Failure(Unreachable("could not connect: the server closes every connection"))
 
-    def _perform(self, departure: Departure, prepared: requests.PreparedRequest) -> HttpReply:
-        timeouts = (self._http.connect_timeout, self._http.read_timeout)
+    def _perform(self, http: Http, prepared: requests.PreparedRequest, logins: Secrets) -> HttpReply:
+        timeouts = (http.connect_timeout, http.read_timeout)
         raw = self._transport().send(prepared, stream=True, timeout=timeouts).raw
         headers = _dated(tuple(raw.headers.items()), self._clock.now())
         body = b"".join(_body(raw, self._reply_cap))
         reply = HttpReply(raw.status, raw.reason or "", headers, _decoded(headers, body, self._reply_cap))
-        return _without(departure.place.logins, reply)
+        return _without(logins, reply)
 
-    def _fault(self, departure: Departure, error: Exception) -> SendError:
-        """What came of it, by whether a byte may have left; why, in plain words."""
-        if not departure.begun:
-            why = _why_unreachable(error, self._http.connect_timeout)
-            return Unreachable(f"could not connect: {why}" if why else "could not connect")
-        return Unanswered(_why_unanswered(error, departure))
+
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    """``http``: with no time-out beyond ``until``, the monotonic moment at which all is over."""
+
+    http: Http
+    until: float
+
+
+def _fault(departure: Departure, connect_timeout: float, error: Exception) -> SendError:
+    """What came of it, by whether a byte may have left; why, in plain words."""
+    if not departure.begun:
+        why = _why_unreachable(error, connect_timeout)
+        return Unreachable(f"could not connect: {why}" if why else "could not connect")
+    return Unanswered(_why_unanswered(error, departure))
 
 
 def _as_send_error(error: SendError) -> SendError:
@@ -289,6 +303,8 @@ def _why_unanswered(error: Exception, departure: Departure) -> str:
     if any(isinstance(cause, TimeoutError | requests.Timeout) for cause in causes):
         if departure.sent:
             return f"no answer after {departure.answer_timeout:g} s"
+        if departure.over:
+            return "the server had not taken the whole request when the time for the send was over"
         return f"the server took nothing more for {departure.send_timeout:g} s while the request was sent"
     for cause in causes:
         match cause:

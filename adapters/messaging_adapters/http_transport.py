@@ -38,15 +38,21 @@ class StaleError(Exception):
 
 @dataclass(slots=True)
 class Departure:
-    """One request on its way. ``begun``: a byte of it may have left. ``sent``: all of it was handed over."""
+    """One request on its way. ``until``: the monotonic moment at which it is given up, whatever else moves.
+    ``begun``: a byte of it may have left. ``sent``: all of it was handed over."""
 
     place: Destination
     target: str
     send_timeout: float
     answer_timeout: float
     monotonic: Callable[[], float]
+    until: float
     begun: bool = False
     sent: bool = False
+
+    @property
+    def over(self) -> bool:
+        return self.monotonic() >= self.until
 
 
 class Head(dict[str, str | bytes]):
@@ -111,6 +117,8 @@ class _Sending(HTTPConnection):
         """Hold the head back until the first of the body is there, so that a short request is one packet."""
         departure = self._departure
         if departure is None or departure.begun:
+            if departure is not None and departure.over:
+                raise TimeoutError
             super().send(data)
         elif not self._held:
             self._held = bytes(data)
@@ -179,7 +187,7 @@ class _Answer(http.client.HTTPResponse):
     """An answer that has to be there whole by its deadline, with the interim ones (1xx) before it skipped."""
 
     def __init__(self, departure: Departure, sock: socket.socket, *args: Any, **options: Any) -> None:
-        until = departure.monotonic() + departure.answer_timeout
+        until = min(departure.monotonic() + departure.answer_timeout, departure.until)
         super().__init__(_Watched(sock, departure.monotonic, until), *args, **options)  # type: ignore[arg-type]
 
     def begin(self) -> None:

@@ -126,8 +126,7 @@ class _Run:
                 self._ports.limiter.learn(hold)
             same = stopped.at.request == at.request and stopped.at.part == at.part
             attempt, doubt = (attempt + 1, doubt) if same else (1, None)
-            elapsed = self._ports.clock.monotonic() - (self._deadline - self._line.retry.deadline)
-            verdict = pacing.next_try(stopped, attempt, elapsed, self._line.retry, random.random())
+            verdict = pacing.next_try(stopped, attempt, self._elapsed(), self._line.retry, random.random())
             if isinstance(verdict, pacing.GiveUp):
                 return Failure(pacing.with_doubt(doubt, stopped))
             if may_have_arrived(stopped.cause):
@@ -135,13 +134,17 @@ class _Run:
             self._ports.clock.sleep(verdict.seconds)
             at = stopped.at
 
+    def _elapsed(self) -> float:
+        return self._ports.clock.monotonic() - (self._deadline - self._line.retry.deadline)
+
     def _paced(self, exchange: Exchange) -> Result[Any, SendError]:
         budgets = pacing.budgets(exchange, self._line.pace, self._line.rate_limit)
         return self._ports.limiter.paced(exchange, budgets, self._deadline, self._performed)
 
     def _performed(self, exchange: Exchange) -> Result[Any, SendError]:
         self.attempts += 1
-        reply = _edge(self._ports, exchange)
+        within = pacing.patience(self._elapsed(), self._line.retry)
+        reply = _edge(self._ports, replace(exchange, within=within))
         hold = reply.map(partial(pacing.hold_of, exchange)).value_or(None)
         if hold is not None:
             self._ports.limiter.learn(hold)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from threading import Lock
 from typing import NoReturn, TypeAlias
 
@@ -61,12 +62,14 @@ class SmtpEdge:
         self._idle: dict[_Place, list[tuple[float, _Session]]] = {}
 
     def __call__(self, exchange: Exchange) -> Result[MailReply, SendError]:
-        return self.send(exchange.request)
+        return self.send(exchange.request, exchange.within)
 
-    def send(self, request: MailRequest) -> Result[MailReply, SendError]:
-        """The server's reply; else ``Unreachable``, ``Unanswered``, ``Denied``, ``Invalid`` or ``MediaUnreadable``."""
+    def send(self, request: MailRequest, within: float | None = None) -> Result[MailReply, SendError]:
+        """The server's reply; else ``Unreachable``, ``Unanswered``, ``Denied``, ``Invalid`` or ``MediaUnreadable``.
+        ``within``: seconds for the whole conversation."""
+        until = self._clock.monotonic() + (inf if within is None else within)
         try:
-            return Success(self._clean(self._perform(request)))
+            return Success(self._clean(self._perform(request, _Patience(self._http.within(within), until))))
         except _Refused as refused:
             return Success(self._clean(MailReply(refused.stage, refused.said)))
         except _Stopped as stopped:
@@ -79,14 +82,14 @@ class SmtpEdge:
         for session in sessions:
             session.close()
 
-    def _perform(self, request: MailRequest) -> MailReply:
+    def _perform(self, request: MailRequest, patience: "_Patience") -> MailReply:
         with ExitStack() as files:
             content = None if request.mail is None else _opened(written(request.mail), files)
-            return self._hand_over(request, content)
+            return self._hand_over(request, content, patience)
 
-    def _hand_over(self, request: MailRequest, content: "Opened | None") -> MailReply:
+    def _hand_over(self, request: MailRequest, content: "Opened | None", patience: "_Patience") -> MailReply:
         place = _Place.of(request)
-        session = self._kept(place) or self._connected(request)
+        session = self._kept(place, patience) or self._connected(request, patience)
         try:
             reply = session.hand_over(request, content)
         except BaseException:
@@ -96,7 +99,7 @@ class SmtpEdge:
             self._idle.setdefault(place, []).append((self._clock.monotonic(), session))
         return reply
 
-    def _kept(self, place: "_Place") -> "_Session | None":
+    def _kept(self, place: "_Place", patience: "_Patience") -> "_Session | None":
         """A connection that is there and still answers. Those that were not used for a while are closed on the way."""
         while True:
             with self._lock:
@@ -104,14 +107,15 @@ class SmtpEdge:
                 if not kept:
                     return None
                 since, session = kept.pop()
+            session.patient(patience)
             if self._clock.monotonic() - since < IDLE and session.answers():
                 return session
             session.abandon()
 
-    def _connected(self, request: MailRequest) -> "_Session":
-        session = _Session(self._http.read_timeout, self._clock.monotonic)
+    def _connected(self, request: MailRequest, patience: "_Patience") -> "_Session":
+        session = _Session(patience, self._clock.monotonic)
         try:
-            session.connect(request, self._http.connect_timeout, self._context)
+            session.connect(request, patience.http.connect_timeout, self._context)
             if request.password is not None:
                 session.log_in(request.username or "", self._secrets[request.password.name])
         except BaseException:
@@ -152,6 +156,14 @@ class _Place:
         return cls(request.host, request.port, request.security, request.username, name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    """``http``: with no time-out beyond ``until``, the monotonic moment at which the conversation is given up."""
+
+    http: Http
+    until: float
+
+
 class _Refused(Exception):
     """The server said no, at a stage that ends the send."""
 
@@ -176,15 +188,17 @@ class _Smtp(smtplib.SMTP):
     """Each reply has to be there whole within the time-out, and short: ``smtplib`` would wait so long for each piece of
     it, and keep whatever comes."""
 
-    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
-        super().__init__(timeout=seconds, local_hostname="localhost")
-        self._seconds, self._monotonic = seconds, monotonic
+    def __init__(self, patience: _Patience, monotonic: Callable[[], float]) -> None:
+        super().__init__(timeout=patience.http.read_timeout, local_hostname="localhost")
+        self.patience, self._monotonic = patience, monotonic
 
     def getreply(self) -> tuple[int, bytes]:
         sock = self.sock
         if sock is None:
             raise smtplib.SMTPServerDisconnected("closed before")
-        watched = WatchedFile(sock, self._monotonic, self._monotonic() + self._seconds, LONGEST_REPLY)
+        seconds = self.patience.http.read_timeout
+        until = min(self._monotonic() + seconds, self.patience.until)
+        watched = WatchedFile(sock, self._monotonic, until, LONGEST_REPLY)
         with io.BufferedReader(watched) as self.file:
             try:
                 return super().getreply()
@@ -192,16 +206,22 @@ class _Smtp(smtplib.SMTP):
                 # What came behind the reply answers no question of ours: nobody is to take it for the next answer.
                 self.file = None
                 if self.sock is not None:
-                    sock.settimeout(self._seconds)
+                    sock.settimeout(seconds)
 
 
 class _Session:
     """One connection, from the greeting on."""
 
-    def __init__(self, read_timeout: float, monotonic: Callable[[], float]) -> None:
-        self._timeout = read_timeout
-        self._smtp = _Smtp(read_timeout, monotonic)
+    def __init__(self, patience: _Patience, monotonic: Callable[[], float]) -> None:
+        self._timeout, self._monotonic = patience.http.read_timeout, monotonic
+        self._smtp = _Smtp(patience, monotonic)
         self._smtp.command_encoding = "utf-8"
+
+    def patient(self, patience: _Patience) -> None:
+        """A kept connection goes by the time-outs of whoever uses it now."""
+        self._timeout, self._smtp.patience = patience.http.read_timeout, patience
+        if self._smtp.sock is not None:
+            self._smtp.sock.settimeout(self._timeout)
 
     # --- Getting in -----------------------------------------------------------------------------------------------
 
@@ -268,7 +288,9 @@ class _Session:
                 return MailReply("recipients", refused[-1][1], refused)
             self._command("content", "DATA", good=(354,))
             for run in _on_wire(content):
+                self._check_time()
                 self._socket.sendall(run)
+            self._check_time()
         except _Refused as reply:
             self.answers()  # the transaction ends, so that the connection can be used again
             return MailReply(reply.stage, reply.said)
@@ -277,6 +299,11 @@ class _Session:
         except (OSError, smtplib.SMTPException) as error:
             _stop(Unreachable(f"{_why(error, self._timeout)}; the mail was not handed over"), error)
         return self._ended(refused)
+
+    def _check_time(self) -> None:
+        """As long as the final dot is not sent, giving up leaves no mail behind."""
+        if self._monotonic() >= self._smtp.patience.until:
+            raise TimeoutError
 
     def _ended(self, refused: tuple[tuple[str, Said], ...]) -> MailReply:
         """The final dot: from here on the server may have the mail, whatever becomes of its answer."""
@@ -328,7 +355,7 @@ class _Session:
     def close(self) -> None:
         """Say goodbye, and do not wait for more than a moment."""
         try:
-            self._socket.settimeout(1.0)
+            self.patient(_Patience(Http(read_timeout=1.0), inf))
             self._smtp.quit()
         except (OSError, smtplib.SMTPException):
             self.abandon()

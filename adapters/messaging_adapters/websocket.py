@@ -52,7 +52,9 @@ class WebSocketEdge:
 
     def __call__(self, exchange: Exchange) -> Result[WebSocketReply, SendError]:
         request: WebSocketRequest = exchange.request
-        return self.send(request, on_wire(request, self._secrets))
+        http = self._http.within(exchange.within)
+        edge = self if http is self._http else WebSocketEdge(http, self._secrets)
+        return edge.send(request, on_wire(request, self._secrets))
 
     def send(self, request: WebSocketRequest, wire: WireWebSocket) -> Result[WebSocketReply, SendError]:
         """One whole exchange, and what came of it."""

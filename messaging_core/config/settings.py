@@ -1,6 +1,6 @@
 """The settings, frozen, without secret values: what the rest of the core decides by."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from messaging_core.channels.channel import Configured, Sort, key
@@ -15,6 +15,14 @@ class Http:
     read_timeout: float = key(Sort.SECONDS, "Seconds to wait for an answer.", default=30.0)
     proxy: Secret | None = key(Sort.SECRET_URL, "Proxy for all requests; not given: the environment's.", default=None)
     ca_file: str | None = key(Sort.TEXT, "A file of certificates to trust instead of the built-in ones.", default=None)
+
+    def within(self, seconds: float | None) -> "Http":
+        """The same with no time-out longer than ``seconds``."""
+        if seconds is None or seconds >= max(self.connect_timeout, self.read_timeout):
+            return self
+        return replace(
+            self, connect_timeout=min(self.connect_timeout, seconds), read_timeout=min(self.read_timeout, seconds)
+        )
 
 
 @dataclass(frozen=True, slots=True)

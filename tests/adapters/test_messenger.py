@@ -1,7 +1,12 @@
 """From a tool call to bytes on a real socket, and from the reply to the sentence. The far end records what came."""
 
+import contextlib
 import json
+import socketserver
 import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +14,8 @@ import pytest
 from messaging_adapters.configuration import ConfigurationInvalid
 from messaging_adapters.messenger import Messenger
 from messaging_core.message import Conversation, Message
-from messaging_core.outcome import Status
-from tests.adapters.loopback import Loopback, hang, nowhere, redirect, reply
+from messaging_core.outcome import Outcome, Status
+from tests.adapters.loopback import Item, Loopback, hang, nowhere, redirect, reply
 
 PATIENCE = {"connect_timeout": 1, "read_timeout": 0.3}
 
@@ -23,12 +28,71 @@ def call(to: Messenger, channel: str, content: str = "hi") -> Any:
     return to.call_tool("message", {"channel": channel, "content": content})
 
 
+# --- One deadline ------------------------------------------------------------------------------------------------------
+
+
+def seconds_of(send: Callable[[], Outcome]) -> tuple[Outcome, float]:
+    began = time.monotonic()
+    return send(), time.monotonic() - began
+
+
+PATIENT = {"connect_timeout": 20, "read_timeout": 20}
+
+
+@pytest.mark.parametrize(
+    "far_end",
+    [hang(), hang("nothing"), reply(json={"ok": True}).drip(every=0.2), reply().reading_slowly(0.1)],
+    ids=["no answer", "nothing read", "a slow answer", "read slowly"],
+)
+def test_no_request_outlasts_the_time_of_the_whole_send(far_end: Item, tmp_path: Path) -> None:
+    file = tmp_path / "large.bin"
+    file.write_bytes(b"\xff" * 20_000_000)
+    channel = {"type": "telegram", "bot_token": "110201543:FAKE-token", "chat_id": "42"}
+    with Loopback(far_end) as server:
+        to = Messenger.from_config(
+            {"channels": {"t": {**channel, "api_base": server.url}}, "http": PATIENT, "message_timeout_secs": 0.5}
+        )
+        outcome, took = seconds_of(lambda: to.send(Message(media_path=str(file))))
+    assert (outcome.status, took < 1.5) == (Status.UNCONFIRMED, True), (outcome.message, took)
+
+
+@contextlib.contextmanager
+def slow_mail_server(seconds: float) -> Iterator[int]:
+    """Its port. It says yes to everything, each time after so many seconds."""
+
+    class Slow(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                self.wfile.write(b"220 slow\r\n")
+                for _ in self.rfile:
+                    time.sleep(seconds)
+                    self.wfile.write(b"250 yes\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Slow) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_no_mail_outlasts_the_time_of_the_whole_send() -> None:
+    """Each step of the conversation is answered in time, and all of them together are not."""
+    with slow_mail_server(0.2) as port:
+        mail = {"type": "email", "smtp_host": "127.0.0.1", "smtp_port": port, "smtp_tls": False}
+        mail |= {"from_address": "bot@example.org", "to": "ops@example.org"}
+        to = Messenger.from_config({"channels": {"m": mail}, "http": PATIENT, "message_timeout_secs": 0.5})
+        outcome, took = seconds_of(lambda: to.send("hi"))
+    assert (outcome.status, took < 1.5) == (Status.FAILED, True), (outcome.message, took)
+
+
 # --- The tool ``message``, to its ancestor's letter -------------------------------------------------------------------
 
 
 def test_a_discord_webhook_gets_the_content_and_nothing_else() -> None:
     with Loopback(reply(204)) as server:
-        result = call(messenger({"d": {"type": "discord-webhook", "url": server.url + "/api/webhooks/1/FAKE-token"}}), "d")
+        result = call(
+            messenger({"d": {"type": "discord-webhook", "url": server.url + "/api/webhooks/1/FAKE-token"}}), "d"
+        )
         assert (result.ok, result.message) == (True, "Message sent to d")
         sent = server.requests[0]
         assert (sent.method, sent.target) == ("POST", "/api/webhooks/1/FAKE-token?wait=true")
@@ -61,7 +125,12 @@ def test_a_mention_mark_brings_the_switch_with_it() -> None:
 
 def test_a_matrix_room_gets_an_event_under_a_transaction_id_of_its_own() -> None:
     with Loopback(default=reply(json={"event_id": "$1"})) as server:
-        settings = {"type": "matrix", "homeserver": server.url + "/", "access_token": "FAKE-token", "room_id": "!r:hs.test"}
+        settings = {
+            "type": "matrix",
+            "homeserver": server.url + "/",
+            "access_token": "FAKE-token",
+            "room_id": "!r:hs.test",
+        }
         to = messenger({"m": settings})
         assert [call(to, "m").message for _ in range(2)] == ["Message sent to m"] * 2
         first, second = server.requests
@@ -96,10 +165,16 @@ def test_a_webhook_without_a_template_gets_the_content_as_json() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (reply(404, json={"message": "Unknown Webhook", "code": 10015}), "Failed to send to d: 404 Not Found: 10015 Unknown Webhook"),
+        (
+            reply(404, json={"message": "Unknown Webhook", "code": 10015}),
+            "Failed to send to d: 404 Not Found: 10015 Unknown Webhook",
+        ),
         (reply(500, body="<html>oops</html>"), "Failed to send to d: 500 Internal Server Error"),
         (reply(401, body=""), "Failed to send to d: 401 Unauthorized"),
-        (redirect("http://127.0.0.1:9/"), "Failed to send to d: 307 Temporary Redirect: the server redirects; a send does not follow"),
+        (
+            redirect("http://127.0.0.1:9/"),
+            "Failed to send to d: 307 Temporary Redirect: the server redirects; a send does not follow",
+        ),
     ],
 )
 def test_a_refusal_is_told_with_status_and_detail(answer: Any, sentence: str) -> None:
@@ -116,7 +191,10 @@ def test_a_channel_that_is_not_there_is_named_with_those_that_are_in_file_order(
 
 
 def test_without_channels_the_sentence_says_what_to_add() -> None:
-    assert call(Messenger.from_config({}), "c").message == "No channels configured. Add a 'channels' section to your config."
+    assert (
+        call(Messenger.from_config({}), "c").message
+        == "No channels configured. Add a 'channels' section to your config."
+    )
 
 
 def test_no_connection_and_no_answer_are_told_apart() -> None:
@@ -151,7 +229,9 @@ def test_a_repeat_of_an_unanswered_event_is_the_same_event() -> None:
 
 
 def stopped_in_the_middle(server: Loopback) -> tuple[Messenger, Any]:
-    to = messenger({"t": {"type": "telegram", "bot_token": "111111:FAKE-token", "chat_id": "42", "api_base": server.url}})
+    to = messenger(
+        {"t": {"type": "telegram", "bot_token": "111111:FAKE-token", "chat_id": "42", "api_base": server.url}}
+    )
     return to, to.send(Message(text="line of text\n" * 1200))
 
 
