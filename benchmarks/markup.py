@@ -30,19 +30,19 @@ def best(work: Callable[[], object], runs: int = 60) -> float:
 def main() -> None:
     for title, text in TEXTS.items():
         print(f"{title}: {len(text)} characters, from text to parts of {LIMIT[0].limit}")
-        print(f"  {'parse alone':28}{best(lambda text=text: parse(text)) * 1e6:10.0f} µs")
+        print(f"  {'parse alone':32}{best(lambda text=text: parse(text)) * 1e6:10.0f} µs")
         for dialect in DIALECTS:
             taken = best(lambda text=text, dialect=dialect: split(parse(text), dialect, LIMIT))
-            print(f"  {dialect.name:28}{taken * 1e6:10.0f} µs")
+            print(f"  {dialect.name:32}{taken * 1e6:10.0f} µs")
         for name, work in others():
-            print(f"  {name:28}{best(lambda text=text, work=work: work(text)) * 1e6:10.0f} µs")
+            print(f"  {name:32}{best(lambda text=text, work=work: work(text)) * 1e6:10.0f} µs")
     print("Hostile texts, seconds for each size (a straight line doubles)")
     for name, make, size in HOSTILE:
         row = [
             best(lambda n=n: [split(parse(make(n)), dialect, LIMIT) for dialect in DIALECTS[:4]], 1)
             for n in (size // 4, size // 2, size)
         ]
-        print(f"  {name:28}" + "".join(f"{taken:10.3f}" for taken in row))
+        print(f"  {name:32}" + "".join(f"{taken:10.3f}" for taken in row))
 
 
 HOSTILE: list[tuple[str, Callable[[int], str], int]] = [
@@ -56,6 +56,8 @@ HOSTILE: list[tuple[str, Callable[[int], str], int]] = [
     ("100,000 backticks", lambda n: "a " + "`" * n, 100_000),
     ("100,000 brackets", lambda n: "[" * n, 100_000),
     ("open tags", lambda n: "<b>" * n, 100_000),
+    ("links that cannot be hidden", lambda n: "[a](/b) " * n, 50_000),
+    ("formulas that never end", lambda n: "$$ \\( $a_1 " * n, 50_000),
 ]
 
 
@@ -64,15 +66,23 @@ def others() -> list[tuple[str, Callable[[str], object]]]:
     try:
         import telegramify_markdown
 
-        found.append(("telegramify (MarkdownV2)", telegramify_markdown.markdownify))
+        found.append(("telegramify (whole, MarkdownV2)", telegramify_markdown.markdownify))
         if hasattr(telegramify_markdown, "convert"):
-            found.append(("telegramify (entities)", telegramify_markdown.convert))
+            found.append(("telegramify (whole, entities)", telegramify_markdown.convert))
+            found.append(
+                (
+                    "telegramify (parts, entities)",
+                    lambda text: telegramify_markdown.split_entities(
+                        *telegramify_markdown.convert(text), LIMIT[0].limit
+                    ),
+                )
+            )
     except ImportError:
         print("telegramify-markdown is not installed")
     try:
         from slackify_markdown import slackify_markdown
 
-        found.append(("slackify", slackify_markdown))
+        found.append(("slackify (whole)", slackify_markdown))
     except ImportError:
         print("slackify-markdown is not installed")
     return found

@@ -11,16 +11,15 @@ words with spaces. https://github.com/commonmark/commonmark-spec/issues/650
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import regex
 
 from messaging_core.markup.addresses import bare_addresses
 
-_EMPHASIS = "_*~"
+_EMPHASIS = re.compile("[_*~]")
 _HIDDEN = "_*~\\[]<>-+=#"
-_BARE_MARK = re.compile(r"(?<!\\)[_*~]")  # behind a backslash it is escaped already
 
 # No alternative goes over the beginning of another formula, so that a text of beginnings alone is read once.
 _FORMULA = re.compile(
@@ -32,8 +31,7 @@ _FORMULA = re.compile(
 _OF_FORMULAS = re.compile(r"[\\^_{]")
 _TO_HIDE = re.compile(r"\\(?!\|)|[_*~\[\]<]|(?<=\n)[ ]*[-+=>#]")  # a table cell needs its escaped bars
 
-_RUN_BEFORE_WRITING = re.compile(r"[*~]+(?=[^\x00-\x7f])")
-_RUN_BEHIND_WRITING = re.compile(r"[^\x00-\x7f][*~]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f][^\x00-\x7f]*")  # three times as fast as with "+"
 _WRITING = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\u30fc]")
 _BEFORE_THE_END = regex.compile(r"[[\p{P}\p{S}]--[\p{Ps}\p{Pi}\\*~_]]", flags=regex.VERSION1)
 _BEHIND_THE_START = regex.compile(r"[\p{Ps}\p{Pi}\p{S}\"'`]")
@@ -42,11 +40,12 @@ _BEHIND_THE_START = regex.compile(r"[\p{Ps}\p{Pi}\p{S}\"'`]")
 class Mask:
     """``text``: what to give to the parser. ``unmask`` undoes it. ``used``: whether anything is hidden at all."""
 
-    __slots__ = ("_back", "text")
+    __slots__ = ("_back", "_signs", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._back: dict[int, str] = {}
+        self._signs: dict[str, str] = {}
         for hide in (_in_addresses, _in_formulas, _beside_writing):
             self.text = hide(self.text, self._sign)
 
@@ -61,7 +60,8 @@ class Mask:
         """The sign that stands for ``hidden``; for "", one that is nothing."""
         if not self._back:
             self._back = dict(zip(_unused(self.text, len(_HIDDEN) + 1), (*_HIDDEN, ""), strict=True))
-        return next(chr(code) for code, sign in self._back.items() if sign == hidden)
+            self._signs = {sign: chr(code) for code, sign in self._back.items()}
+        return self._signs[hidden]
 
 
 Sign = Callable[[str], str]
@@ -72,10 +72,16 @@ def _in_addresses(text: str, sign: Sign) -> str:
     at = 0
     for start, end in bare_addresses(text):
         address = text[start:end]
-        if any(mark in address for mark in _EMPHASIS):
-            pieces += text[at:start], _BARE_MARK.sub(partial(_hidden, sign), address)
+        if _EMPHASIS.search(address):
+            pieces += text[at:start], _without_emphasis(address, sign)
             at = end
     return "".join((*pieces, text[at:])) if pieces else text
+
+
+def _without_emphasis(address: str, sign: Sign) -> str:
+    if "\\" in address:  # what stands behind a backslash is escaped already
+        return re.sub(r"(?<!\\)[_*~]", partial(_hidden, sign), address)
+    return address.replace("_", sign("_")).replace("*", sign("*")).replace("~", sign("~"))
 
 
 def _in_formulas(text: str, sign: Sign) -> str:
@@ -96,18 +102,27 @@ def _formula(sign: Sign, found: re.Match[str]) -> str:
 def _beside_writing(text: str, sign: Sign) -> str:
     if text.isascii():
         return text
-    text = _RUN_BEFORE_WRITING.sub(partial(_ended, sign), text)
-    return _RUN_BEHIND_WRITING.sub(partial(_started, sign), text)
+    pieces: list[str] = []
+    done = 0
+    for stretch in _NOT_ASCII.finditer(text):
+        for place in _set_apart(text, *stretch.span()):
+            pieces += text[done:place], sign("")
+            done = place
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
-def _ended(sign: Sign, run: re.Match[str]) -> str:
-    before, after = run.string[run.start() - 1 : run.start()], run.string[run.end()]
-    return sign("") + run[0] if _WRITING.match(after) and _BEFORE_THE_END.match(before) else run[0]
-
-
-def _started(sign: Sign, run: re.Match[str]) -> str:
-    after = run.string[run.end() : run.end() + 1]
-    return run[0] + sign("") if _WRITING.match(run[0]) and _BEHIND_THE_START.match(after) else run[0]
+def _set_apart(text: str, start: int, end: int) -> Iterator[int]:
+    """Where signs of emphasis right before or right behind ``text[start:end]`` need a letter on their other side."""
+    if start and text[start - 1] in "*~" and _WRITING.match(text, start):
+        while start and text[start - 1] in "*~":
+            start -= 1
+        if start and _BEFORE_THE_END.match(text, start - 1):
+            yield start
+    if end < len(text) and text[end] in "*~" and _WRITING.match(text, end - 1):
+        while end < len(text) and text[end] in "*~":
+            end += 1
+        if _BEHIND_THE_START.match(text, end):
+            yield end
 
 
 def _hidden(sign: Sign, mark: re.Match[str]) -> str:

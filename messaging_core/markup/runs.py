@@ -9,6 +9,8 @@ unpaired sign stays as it is.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.layout import RULE, Look, bold, heading_line, place
@@ -72,22 +74,32 @@ def write(hand: Hand, block: Block, before: Block | None, mentions: bool) -> Pie
     )
 
 
+_LOOK_OF = itemgetter(1, 2)
+
+
 def _lines(spans: Sequence[Span]) -> list[list[Span]]:
     """``spans`` line by line, neighbours of one look made one."""
-    lines: list[list[Span]] = [[]]
+    before: Span | None = None
     for span in spans:
-        for count, text in enumerate(span.text.split("\n")):
+        if "\n" in span.text or (before is not None and _LOOK_OF(span) == _LOOK_OF(before)):
+            break
+        before = span
+    else:
+        return [list(spans)]
+    lines: list[list[Span]] = [[]]
+    for (marks, link), same in groupby(spans, _LOOK_OF):
+        text = "".join([span.text for span in same])
+        for count, part in enumerate(text.split("\n")):
             if count:
                 lines.append([])
-            line = lines[-1]
-            if text and line and line[-1].marks == span.marks and line[-1].link == span.link:
-                line[-1] = Span(line[-1].text + text, span.marks, span.link)
-            elif text:
-                line.append(span if text is span.text else Span(text, span.marks, span.link))
+            if part:
+                lines[-1].append(Span(part, marks, link))
     return lines
 
 
 def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
+    if len(spans) == 1 and not spans[0].marks and spans[0].link is None and not _any_of(hand.guarded, spans[0].text):
+        return hand.escape(spans[0].text, True, mentions)
     tokens: list[_Token] = []
     for place_, span in enumerate(spans):
         if not span.marks and span.link is None:
@@ -120,6 +132,10 @@ def _ends(spans: Sequence[Span], after: int) -> bool:
         return False
     found = _SENTENCE_ENDS.match(spans[after].text)
     return found is not None and (found["all"] is None or after + 1 == len(spans))
+
+
+def _any_of(signs: str, text: str) -> bool:
+    return any(sign in text for sign in signs)
 
 
 def _in_word(sign: str) -> bool:
@@ -170,7 +186,7 @@ def _guarded(signs: str, tokens: list[_Token]) -> list[_Token]:
     White space, which U+200B counts as here, ends no run if it stands before the closing sign, and begins none behind
     the opening one.
     """
-    if not any(kind is _LITERAL and any(sign in text for sign in signs) for kind, text in tokens):
+    if not any(kind is _LITERAL and _any_of(signs, text) for kind, text in tokens):
         return tokens
     meant = {sign for kind, text in tokens if kind is _OPEN for sign in text}
     meant |= {sign for kind, text in tokens if kind is _RAW and text[0] in signs for sign in text if sign in signs}
