@@ -89,15 +89,20 @@ def plan(
 ) -> Result[Plan, Refusal]:
     """Route, permit, compose and describe. ``delivered``: receipts of an earlier attempt, so that only what is left is
     described."""
-    among = settings.named if asked.raw else None
     return (
-        route(asked.message, asked.conversation, settings, registry, among=among)
+        routed(asked, settings, registry)
         .bind(lambda found: capable(found, asked.message, settings, registry))
         .bind(lambda found: policy.recipient_permitted(found, asked.conversation))
         .bind(lambda found: _permitted(asked, settings, found))
         .bind(lambda found: _parts(asked, found, given).map(lambda parts: (found, parts)))
         .bind(lambda ready: _described(asked, settings, *ready, given, delivered))
     )
+
+
+def routed(asked: Asked, settings: Settings, registry: Registry) -> Result[Route, Refusal]:
+    """Where it would go, whether or not it may: a refusal is told and recorded with its channel and recipient."""
+    among = settings.named if asked.raw else None
+    return route(asked.message, asked.conversation, settings, registry, among=among)
 
 
 def _permitted(asked: Asked, settings: Settings, found: Route) -> Result[Route, PolicyDenied]:

@@ -64,15 +64,22 @@ def ground(media_roots: Iterable[str] | None, private: Iterable[str] = (), *, al
         if media_roots is None
         else map(real_path, media_roots)
     )
-    own = tuple(dict.fromkeys(map(real_path, private)))
-    return Ground(
-        roots=tuple(dict.fromkeys(chosen)),
-        user=getattr(os, "getuid", int)(),
-        temporary=temporary,
-        private=own,
-        private_files=tuple(identity for path in own if (identity := _identity(path)) is not None),
-        allow_hidden=allow_hidden,
+    return with_private_files(
+        Ground(
+            roots=tuple(dict.fromkeys(chosen)),
+            user=getattr(os, "getuid", int)(),
+            temporary=temporary,
+            private=tuple(dict.fromkeys(map(real_path, private))),
+            allow_hidden=allow_hidden,
+        )
     )
+
+
+def with_private_files(ground: Ground) -> Ground:
+    """The ground with the private files that there are now: logs come and move on while a program runs, and a hard link
+    gives one another name."""
+    found = (_identity(path) for path in ground.private)
+    return replace(ground, private_files=tuple(identity for identity in found if identity is not None))
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -23,6 +23,7 @@ from returns.result import Result, Success
 from messaging_adapters.clock import new_message_id
 from messaging_adapters.configuration import ConfigurationInvalid, read
 from messaging_adapters.crew import Crew
+from messaging_adapters.files import with_private_files
 from messaging_adapters.learned import Lessons
 from messaging_adapters.permission import Permission
 from messaging_adapters.ports import Ports, standard
@@ -37,7 +38,7 @@ from messaging_core.errors import InvalidArguments, Proposal, Refusal, UnknownTo
 from messaging_core.flow import Step
 from messaging_core.message import Conversation, Ids, Message
 from messaging_core.outcome import Outcome, refused
-from messaging_core.plan import Asked, Given, Plan, plan, with_known
+from messaging_core.plan import Asked, Given, Plan, plan, routed, with_known
 from messaging_core.routing import active
 from messaging_core.secrecy import Secrets
 from messaging_core.tools import Shape, Tool
@@ -238,13 +239,20 @@ class Messenger:
     def _go(self, asked: Asked, ids: Ids, approved: Proposal | None = None) -> Outcome:
         planned = self._plan(asked, ids)
         if not is_successful(planned):
-            return self._sender.refuse(asked.tool, planned.failure(), _event(ids, asked))
+            return self._sender.refuse(asked.tool, planned.failure(), self._refused_event(ids, asked))
         found = planned.unwrap()
         event = _event(ids, asked, found)
         permitted = self._permission.of(found.proposal, partial(self._again, asked), approved)
         if not is_successful(permitted):
             return self._sender.refuse(asked.tool, permitted.failure(), event)
         return self._sender.send(found.start, self._line(found.route.at), event, partial(self._start, found))
+
+    def _refused_event(self, ids: Ids, asked: Asked) -> audit.Event:
+        """Where it would have gone; where even that is not known, the names that were given."""
+        named = (asked.message.channel or "", "", asked.message.recipient or "")
+        found = routed(asked, self.settings, self.ports.registry)
+        where = found.map(lambda to: (to.at.name, to.at.platform, str(to.recipient))).value_or(named)
+        return audit.Event(ids.message, asked.tool, *where, asked.kind, asked.file)
 
     def _start(self, planned: Plan) -> Step:
         return with_known(planned, self._lessons.known()).start
@@ -259,7 +267,8 @@ class Messenger:
     def _plan(self, asked: Asked, ids: Ids) -> Result[Plan, Refusal]:
         digest = asked.file is not None and self._supervised(asked.tool)
         facts = None if asked.file is None else self.ports.look(asked.file, digest=digest)
-        given = Given(ids, facts, self.ports.ground, self._lessons.known())
+        ground = self.ports.ground if asked.file is None else with_private_files(self.ports.ground)
+        given = Given(ids, facts, ground, self._lessons.known())
         return plan(asked, self.settings, self.ports.registry, given)
 
     def _supervised(self, tool: str) -> bool:
@@ -268,11 +277,8 @@ class Messenger:
         return any(isinstance(policy.verdict(rules, tool, name), policy.NeedsApproval) for name in names)
 
 
-def _event(ids: Ids, asked: Asked, planned: Plan | None = None) -> audit.Event:
+def _event(ids: Ids, asked: Asked, planned: Plan) -> audit.Event:
     """What the record says of it: never what was to be said."""
-    if planned is None:
-        channel, recipient = asked.message.channel or "", asked.message.recipient or ""
-        return audit.Event(ids.message, asked.tool, channel, "", recipient, asked.kind, asked.file)
     where = (planned.channel, planned.platform, planned.recipient)
     return audit.Event(ids.message, asked.tool, *where, asked.kind, asked.file, planned.parts)
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from messaging_adapters.approval import Approver, approver_of
@@ -117,7 +118,9 @@ def standard(
         return WebSocketEdge(settings.http, secrets)
 
     log = audit_log(settings.security.audit, environ, secrets, clock)
-    private = (*((settings.where,) if settings.where else ()), *map(str, log.paths))
+    pace = _pace_file(environ)
+    records = (*log.paths, *((pace.parent, pace) if pace else ()))
+    private = (*((settings.where,) if settings.where else ()), *map(str, records))
     place = ground(settings.media_roots, private, allow_hidden=settings.allow_hidden_media)
     keep_clean(secrets)
     return Ports(
@@ -127,16 +130,16 @@ def standard(
         partial(look, roots=place.roots),
         approver_of(settings.security.approval, clock),
         log,
-        Limiter(clock, _shared_counts(environ, clock, secrets)),
+        Limiter(clock, MachineCounts(pace, clock, _namespace(secrets)) if pace else None),
         clock,
         registry,
     )
 
 
-def _shared_counts(environ: Mapping[str, str], clock: Clock, secrets: Secrets) -> MachineCounts | None:
-    """Beside the audit log's default place, where there is one."""
-    state = default_path(environ)
-    return None if state is None else MachineCounts(state.with_name("pace.json"), clock, _namespace(secrets))
+def _pace_file(environ: Mapping[str, str]) -> Path | None:
+    """Beside the audit log's default place, in the user's state folder, where there is one."""
+    log = default_path(environ)
+    return None if log is None else log.with_name("pace.json")
 
 
 def _namespace(secrets: Secrets) -> str:

@@ -75,7 +75,7 @@ class Sender:
         said: Outcome = scrub(
             self._ports.secrets, refused(tool, refusal, event.channel or None, event.recipient or None)
         )
-        result = replace(said, event=event.id)
+        result = replace(said, event=event.id, platform=event.platform or None)
         self._ports.audit.write(audit.refused(result, self._ports.clock.now(), event.kind, event.file))
         log.info("%s: refused (%s)", event.channel or tool, type(refusal).__name__)
         return result

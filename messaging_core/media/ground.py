@@ -106,8 +106,13 @@ def _is_hidden(below: str) -> bool:
     return any(segment.startswith(".") for segment in segments) or _SECRET_NAME.fullmatch(segments[-1]) is not None
 
 
-_KEY = re.compile(rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY)")
+_KEY = re.compile(
+    rb"^(?:\xef\xbb\xbf)?[ \t]*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File"
+    rb"|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY)",
+    re.MULTILINE,
+)
+"""At the beginning of any line: a certificate, or attributes that OpenSSL exports, may stand before the key."""
 
 
 def _contents(facts: FileFacts) -> str:
-    return "it is a private key (allow_hidden_media permits such)" if _KEY.match(facts.head) else ""
+    return "it holds a private key (allow_hidden_media permits such)" if _KEY.search(facts.head) else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from messaging_adapters import files
-from messaging_adapters.files import ground, look, real_path
+from messaging_adapters.files import ground, look, real_path, with_private_files
 from messaging_core.media import permitted, sniff
 from messaging_core.message import FileFacts
 
@@ -195,6 +195,14 @@ def test_the_configuration_is_never_sent_under_any_name(root: Path) -> None:
     (root / "audit.jsonl.1").write_text("{}")
     for name in ("daemon.yaml", "innocent.txt", "alias.txt", "audit.jsonl", "audit.jsonl.1"):
         assert "own configuration or records" in str(permitted(look(str(root / name), here.roots), here).failure())
+
+
+def test_a_log_that_was_begun_later_is_not_sent_under_another_name(root: Path) -> None:
+    before = ground([str(root)], [str(root / "audit.jsonl")])
+    (root / "audit.jsonl").write_text("{}")
+    os.link(root / "audit.jsonl", root / "innocent.txt")
+    found = look(str(root / "innocent.txt"), before.roots)
+    assert "own configuration or records" in str(permitted(found, with_private_files(before)).failure())
 
 
 def test_the_default_ground_is_the_working_folder_and_the_temporary_one(

@@ -28,6 +28,40 @@ def call(to: Messenger, channel: str, content: str = "hi") -> Any:
     return to.call_tool("message", {"channel": channel, "content": content})
 
 
+# --- Its own records ----------------------------------------------------------------------------------------------------
+
+TELEGRAM = {"type": "telegram", "bot_token": "110201543:FAKE-token", "chat_id": "42", "rate_limit": "20/second"}
+
+
+def test_its_own_records_are_not_sent_under_any_name(tmp_path: Path) -> None:
+    state = tmp_path / "messaging"
+    with Loopback(default=reply(json={"ok": True, "result": {"message_id": 1}})) as server:
+        to = Messenger.from_config(
+            {"channels": {"t": {**TELEGRAM, "api_base": server.url}}, "media_roots": [str(tmp_path)]},
+            environ={"XDG_STATE_HOME": str(tmp_path)},
+        )
+        assert to.send("hi").ok
+        for name in ("audit.jsonl", "pace.json"):
+            (tmp_path / f"other-{name}").hardlink_to(state / name)
+            for path in (state / name, tmp_path / f"other-{name}"):
+                assert "own configuration or records" in to.send(Message(media_path=str(path))).message
+        assert len(server.requests) == 1
+
+
+def test_the_record_of_a_refusal_says_where_it_would_have_gone(tmp_path: Path) -> None:
+    to = Messenger.from_config(
+        {"channels": {"t": {**TELEGRAM, "api_base": nowhere()}}}, environ={"XDG_STATE_HOME": str(tmp_path)}
+    )
+    turn = Conversation(channel="t", recipient="7")
+    outcomes = [to.send(Message(media_path="/etc/passwd")), to.send(Message(media_path="/etc/passwd"), turn)]
+    lines = [json.loads(line) for line in (tmp_path / "messaging" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["status"], line["channel"], line["platform"], line["recipient"]) for line in lines] == [
+        ("refused", "t", "telegram", "42"),
+        ("refused", "t", "telegram", "7"),
+    ]
+    assert [outcome.channel for outcome in outcomes] == ["t", "t"]
+
+
 # --- One deadline ------------------------------------------------------------------------------------------------------
 
 

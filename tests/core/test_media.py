@@ -228,6 +228,11 @@ def test_a_root_may_itself_be_hidden() -> None:
     assert why(at("/home/u/.agent/out/a.pdf"), replace(GROUND, roots=("/home/u", "/home/u/.agent/out"))) == ""
 
 
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"Bag Attributes\n", b"-----END CERTIFICATE-----\r\n", b"\n\n  "])
+def test_a_key_is_known_behind_what_stands_before_it(before: bytes) -> None:
+    assert "private key" in why(at("/srv/out/notes.txt", head=before + b"-----BEGIN PRIVATE KEY-----\n"))
+
+
 def test_a_key_is_known_by_its_first_line() -> None:
     key = at("/srv/out/notes.txt", head=b"\n-----BEGIN OPENSSH PRIVATE KEY-----\n")
     assert "private key" in why(key)
