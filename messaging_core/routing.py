@@ -54,7 +54,7 @@ def route(
     ``among``: only channels of these names (the tool ``message`` knows those of its own section).
     """
     return _channel(message, conversation, settings, registry, among).bind(
-        lambda at: _route(message, conversation, at, registry[at.platform])
+        lambda at: _route(message, conversation, at, settings, registry)
     )
 
 
@@ -82,13 +82,14 @@ def _place(name: str, names: tuple[str, ...]) -> int:
 
 
 def _route(
-    message: Message, conversation: Conversation, at: Configured[Any], channel: Channel
+    message: Message, conversation: Conversation, at: Configured[Any], settings: Settings, registry: Registry
 ) -> Result[Route, Refusal]:
-    here = conversation.channel == at.name
-    if message.reply_to is not None and channel.ids_per_chat and message.channel is None and not here:
-        return Failure(
-            InvalidArguments("message_send", ("reply_to: name the channel too, its ids mean nothing elsewhere",))
-        )
+    channel, here = registry[at.platform], conversation.channel == at.name
+    if message.reply_to is not None and message.channel is None and not here:
+        others = (one for one in active(settings, registry) if one.name != at.name)
+        if channel.ids_per_chat and any(registry[one.platform].capabilities.reply for one in others):
+            problem = "reply_to: name the channel too, its ids mean nothing elsewhere"
+            return Failure(InvalidArguments("message_send", (problem,)))
     return _recipient(message, conversation if here else Conversation(), at, channel)
 
 

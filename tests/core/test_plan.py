@@ -98,6 +98,14 @@ def test_what_cannot_go_where_it_says_is_refused_and_never_goes_elsewhere(
     assert planned(message, conversation).failure() == refusal
 
 
+def test_a_reply_needs_no_channel_where_only_one_takes_replies() -> None:
+    channels = {name: CONFIG["channels"][name] for name in ("tg", "hook")}
+    found: Plan = planned(Message(text="x", recipient="42", reply_to="900"), by=settings(channels=channels)).unwrap()
+    assert (found.channel, found.recipient) == ("tg", "42")
+    (request,) = requests_of(found)
+    assert b'"message_id":900' in request.body
+
+
 def test_an_answer_stays_in_its_thread_and_quotes_nothing_by_itself() -> None:
     (request,) = requests_of(planned(Message(text="x"), TOPIC).unwrap())
     assert b'"message_thread_id":7' in request.body and b"reply_parameters" not in request.body
