@@ -70,7 +70,8 @@ def nearest(word: str, known: tuple[str, ...], cutoff: float = 0.6) -> str:
 # --- Texts ------------------------------------------------------------------------------------------------------------
 
 _AS_WRITTEN = re.compile(r"0|-?[1-9][0-9]{0,19}")
-_INVISIBLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+_INVISIBLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""Blanks, controls, and what comes along unseen when a value is copied: zero width, byte order and direction marks."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """RFC 9110, 5.6.2: names of headers and methods."""
@@ -119,7 +120,7 @@ def whole_secret(text: Filled) -> str:
 def checked_url(text: str) -> str:
     """An absolute http(s) URL, or a refusal that does not repeat it."""
     if _INVISIBLE.search(text):
-        refuse("a blank or control character inside the URL")
+        refuse("a blank, control or invisible character inside the URL")
     try:
         parts = urlsplit(text)
         host = parts.hostname
@@ -176,7 +177,8 @@ class ListSetting(Setting):
             return (one.read(given),)
         if not isinstance(given.node, Items):
             nothing = isinstance(given.node, Scalar) and given.node.nothing
-            refuse("no value" if nothing else "a list expected", "a list in brackets: [] for none, ['*'] for all")
+            everyone = ", ['*'] for all" if str(self.name).startswith("allowed_") else ""
+            refuse("no value" if nothing else "a list expected", f"a list in brackets: [] for none{everyone}")
         found, problems = [], []
         for index, node in enumerate(given.node.items):
             try:

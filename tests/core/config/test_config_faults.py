@@ -36,7 +36,9 @@ TABLE = {
     "hook: https:///x": "names no host",
     "hook: https://[::1/x": "not a URL",
     "hook: https://h.test:99999/": "not a URL",
-    "hook: 'https://h.test/a b'": "a blank or control character",
+    "hook: 'https://h.test/a b'": "a blank, control or invisible character",
+    "hook: 'https://h.test/a\u200b'": "a blank, control or invisible character",
+    "hook: '\ufeffhttps://h.test/a'": "a blank, control or invisible character",
     "hook: 'https://good.test\\@evil.test/'": "names no host",
     "hook: ${EMPTY}": "EMPTY is empty",
     "api_base: https://me:secretpart@h.test": "user name and password do not belong",
@@ -350,6 +352,11 @@ def test_an_id_that_is_written_as_a_number_arrives_as_written_and_is_warned_of(p
     loaded = load(text, "yaml", {}, CHANNELS, "daemon.yaml").unwrap()
     assert getattr(loaded.settings.channels[0].own, key) == value
     assert any(f"channels.c.{key}" in warning for warning in loaded.warnings)
+
+
+def test_a_list_of_folders_is_not_advised_to_hold_a_sign_for_everyone():
+    (fault,) = load("media_roots: /srv/out\n", "yaml", {}, CHANNELS, "daemon.yaml").failure()
+    assert (fault.problem, fault.did_you_mean) == ("a list expected", "a list in brackets: [] for none")
 
 
 def test_a_faulty_default_recipient_is_told_beside_the_other_faults():
