@@ -42,7 +42,9 @@ def hides(label: str, url: str) -> bool:
 
 def link(shown: str, target: Link, _ends: bool) -> str:
     url = escape(target.url, False, False).replace("|", "%7C")
-    return f"<{url}>" if target.bare and target.url == shown else f"<{url}|{shown}>"
+    if not target.bare:
+        return f"<{url}|{shown}>"
+    return f"<{url}>" if target.url == shown else f"<{url}|{escape(shown, False, False)}>"
 
 
 _HAND = Hand(

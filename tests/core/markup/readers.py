@@ -114,7 +114,7 @@ def telegram_mentions(text: str) -> list[str]:
 
 _SIGNS = {"*": BOLD, "_": ITALIC, "~": STRIKE}
 _SLACK_TOKEN = re.compile(r"<([^<>|\n]+)(?:\|([^<>\n]+))?>")
-_WEB = re.compile(r"(?<![A-Za-z0-9])https?://[^\s`]*[^\s`*_~]")
+_WEB = re.compile(r"(?<![A-Za-z0-9])https?://[^\s`\u200b]*[^\s`\u200b*_~]")
 ZERO_WIDTH = "\u200b"
 
 

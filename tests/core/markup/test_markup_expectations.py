@@ -293,6 +293,18 @@ def test_text_above_and_below_the_line() -> None:
     assert render(parse(text), PLAIN).text == "H\u2082O x\u00b9\u2070 e^(-x) a_i ^b  <sup>open"
 
 
+def test_what_nobody_sees_ends_an_address() -> None:
+    for sign in "\u200b\u2060\ufeff\u200f\u202c":
+        spans = parse(f"https://h.test/a{sign}b").blocks[0].spans  # type: ignore[union-attr]
+        assert [span.text for span in spans] == ["https://h.test/a", f"{sign}b"]
+
+
+def test_an_address_that_ends_with_a_sign_without_escape_is_escaped() -> None:
+    assert render(parse("<https://h.test/?a&b_>"), SLACK_MRKDWN).text == (
+        "<https://h.test/?a&amp;b_|https://h.test/?a&amp;b>_"
+    )
+
+
 def test_a_document_is_a_value() -> None:
     assert parse("*a*\n\n- b") == parse("*a*\n\n- b")
     assert hash(parse("*a*\n\n- b")) == hash(parse("*a*\n\n- b"))
