@@ -86,11 +86,11 @@ def recipient(text: str) -> Result[Recipient, InvalidRecipient]:
 
 
 def same(text: str) -> str:
-    """Users are equal whatever their case and with or without their ``@``; rooms and aliases only as they are
+    """Users are equal whatever their case and with or without their ``@``; rooms, aliases and threads only as they are
     written.
     """
-    chat = text.rpartition("/$")[0] or text
-    return chat if chat.startswith(("!", "#")) else chat.removeprefix("@").casefold()
+    chat, slash, root = text.rpartition("/$") if "/$" in text else (text, "", "")
+    return (chat if chat.startswith(("!", "#")) else chat.removeprefix("@").casefold()) + slash + root
 
 
 def describe(at: Configured[Settings], outgoing: Outgoing, ids: Ids, known: Known) -> Result[Step, Refusal]:

@@ -93,8 +93,12 @@ def recipient(text: str) -> Result[Recipient, InvalidRecipient]:
 
 
 def same(text: str) -> str:
-    """``#Ops`` and ``ops`` are one name; a thread is in its channel."""
-    return text.partition("/")[0].casefold().removeprefix("#")
+    """An id as it is written, and a name whatever its case: ``#ops`` a channel's, ``@ann`` or ``ann`` a person's.
+
+    So no name is equal to an id, since anybody may call a channel or themselves like one.
+    """
+    found = FORM.fullmatch(text)
+    return text if found is not None and not found["name"] else text.casefold().removeprefix("@")
 
 
 def default_recipient(own: Settings) -> str | None:

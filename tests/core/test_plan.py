@@ -98,6 +98,29 @@ def test_what_cannot_go_where_it_says_is_refused_and_never_goes_elsewhere(
     assert planned(message, conversation).failure() == refusal
 
 
+THREADED = {
+    "telegram": ({"bot_token": "1:FAKE-token"}, "-1001", "/7", "/8"),
+    "discord": ({"bot_token": "FAKE-token"}, "11", "/22", "/33"),
+    "slack": ({"bot_token": "xoxb-FAKE"}, "C0AL2FAKE7J", "/1712345678.000100", "/1712345678.000200"),
+    "matrix": ({"homeserver": "https://hs.test", "access_token": "FAKE-token"}, "!r:hs.test", "/$a", "/$b"),
+}
+
+
+@pytest.mark.parametrize("platform", THREADED)
+@pytest.mark.parametrize("key", ["allowed_users", "allowed_recipients"])
+def test_a_thread_on_an_allowlist_permits_itself_alone_and_a_chat_its_threads(platform: str, key: str) -> None:
+    keys, chat, thread, other = THREADED[platform]
+
+    def permitted(entry: str) -> list[str]:
+        channel = {"type": platform, **keys, "allowed_users": []} | {key: [entry]}
+        by = settings(channels={"c": channel})
+        targets = (chat, chat + thread, chat + other)
+        return [to for to in targets if is_successful(planned(Message(text="x", recipient=to), by=by))]
+
+    assert permitted(chat + thread) == [chat + thread]
+    assert permitted(chat) == [chat, chat + thread, chat + other]
+
+
 def test_a_reply_needs_no_channel_where_only_one_takes_replies() -> None:
     channels = {name: CONFIG["channels"][name] for name in ("tg", "hook")}
     found: Plan = planned(Message(text="x", recipient="42", reply_to="900"), by=settings(channels=channels)).unwrap()

@@ -164,7 +164,15 @@ def test_a_star_is_no_default_recipient() -> None:
 
 
 def test_spellings_of_one_recipient_are_the_same() -> None:
-    assert same("#Ops") == same("ops") == same("#ops/1.2")
+    assert same("#Ops") == same("#ops")
+    assert same("@Ann") == same("ann")
+
+
+def test_no_name_is_an_id_and_a_persons_is_no_channels() -> None:
+    """Anybody may call a channel or themselves so."""
+    assert same("#c0al2fake7j") != same("C0AL2FAKE7J")
+    assert same("u0al2fake7j") != same("U0AL2FAKE7J")
+    assert same("ops") != same("#ops")
     assert same("C1") != same("C2")
 
 
