@@ -141,9 +141,9 @@ def _is_named(channel: Channel, entries: tuple[str, ...], names: tuple[str, ...]
 
 
 def _domain(name: str) -> str:
-    """``@company.com`` of a mail address; empty for what is none, such as ``@name``."""
-    _, at, domain = name.rpartition("@")
-    return f"@{domain.casefold()}" if at and "." in domain else ""
+    """``@company.com`` of a mail address; empty for what is none, such as ``@name`` or ``@name@host``."""
+    local, _, domain = name.rpartition("@")
+    return f"@{domain.casefold()}" if local and "@" not in local and "." in domain else ""
 
 
 def _is_default(channel: Channel, at: Configured[object], recipient: Recipient) -> bool:
@@ -157,7 +157,9 @@ def _is_default(channel: Channel, at: Configured[object], recipient: Recipient) 
 
 
 def _is_same(channel: Channel, one: Recipient, other: Recipient) -> bool:
-    return one.kind == other.kind and channel.same(one.id) == channel.same(other.id)
+    """A chat is each of its threads, and a thread itself alone."""
+    there = one.thread is None or one.thread == other.thread
+    return there and one.kind == other.kind and channel.same(one.id) == channel.same(other.id)
 
 
 # --- Approval ---------------------------------------------------------------------------------------------------------

@@ -185,6 +185,13 @@ def test_the_channels_own_default_is_permitted_also_when_it_is_named() -> None:
     assert not is_permitted(replace(asked("x", own="-100123", allowed_users=()), recipient=someone))
 
 
+def test_a_default_in_a_thread_permits_that_thread_alone() -> None:
+    assert is_permitted(asked("-100123/7", own="-100123/7", allowed_users=()))
+    assert is_permitted(asked("-100123/7", own="-100123", allowed_users=()))
+    assert not is_permitted(asked("-100123/8", own="-100123/7", allowed_users=()))
+    assert not is_permitted(asked("-100123", own="-100123/7", allowed_users=()))
+
+
 def test_an_answer_may_go_where_a_permitted_person_wrote() -> None:
     """In a group the recipient is the group; whether it may be answered is decided by who wrote."""
     conversation = Conversation("home", "-100123", sender=("42", "@someone"))
@@ -198,6 +205,8 @@ def test_an_answer_may_go_where_a_permitted_person_wrote() -> None:
     ("to", "permitted"),
     [
         ("ada@company.com", True),
+        ("@eve@company.com", False),
+        ("eve@evil.org@company.com", False),
         ("Ada@Company.COM", True),
         ("ada@evil.com", False),
         ("ada@company.com.evil.com", False),
