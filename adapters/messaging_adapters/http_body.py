@@ -11,7 +11,7 @@ import stat
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from returns.result import Failure, Result, Success
 
@@ -121,7 +121,13 @@ def open_file(facts: FileFacts, kind: type[OpenFile] = OpenFile) -> Result[OpenF
 class Streamed:
     """Pieces in order, each with its length; can be gone through again from the beginning."""
 
-    pieces: tuple[bytes | OpenFile, ...]
+    pieces: tuple[bytes | OpenFile, ...] = field(repr=False)
+
+    @property
+    def whole(self) -> bytes | None:
+        """All of it, where it is bytes that fit into one write."""
+        single = self.pieces[0] if len(self.pieces) == 1 else None
+        return single if isinstance(single, bytes) and len(single) <= BLOCK else None
 
     @property
     def size(self) -> int:

@@ -45,6 +45,14 @@ class Destination:
         return f"{self.scheme}://{self.host}" + ("" if self.port == default else f":{self.port}")
 
 
+class Target(str):
+    """What a request line asks for. Its repr is empty, since it may hold a token, and whoever reports a bug may show
+    the variables of every frame."""
+
+    def __repr__(self) -> str:
+        return "Target()"
+
+
 class Destinations:
     """Places by URL, each resolved once: proxies and their exceptions, netrc.
 
@@ -56,7 +64,7 @@ class Destinations:
         self._direct = direct
         self._known: dict[str, Destination] = {}
 
-    def of(self, url: str) -> Result[tuple[Destination, str], Invalid]:
+    def of(self, url: str) -> Result[tuple[Destination, Target], Invalid]:
         """The place, and the request target as it is written in the URL, byte for byte.
 
         Only what no request line can carry (blanks, controls, non-ASCII signs) is percent-encoded; nothing is decoded,
@@ -127,6 +135,6 @@ def _words(name: str, authorization: str | None) -> Mapping[str, str]:
     return {name: coded, f"{name}.password": base64.b64decode(coded).decode().partition(":")[2]}
 
 
-def _target(written: str) -> str:
+def _target(written: str) -> Target:
     target = _UNSENDABLE.sub(lambda signs: quote(signs[0], safe="", errors="replace"), written)
-    return target if target.startswith("/") else "/" + target
+    return Target(target if target.startswith("/") else "/" + target)

@@ -18,7 +18,7 @@ from returns.result import Failure, Result, Success
 from urllib3.exceptions import NameResolutionError, ProxyError
 
 from messaging_adapters.clock import Clock, SystemClock
-from messaging_adapters.http_body import BLOCK, FileChangedError, Streamed, opened
+from messaging_adapters.http_body import FileChangedError, Streamed, opened
 from messaging_adapters.http_destination import Destination, Destinations
 from messaging_adapters.http_transport import (
     FAULTS,
@@ -153,9 +153,7 @@ def _prepared(wire: WireRequest, departure: Departure, body: Streamed) -> reques
     prepared = requests.PreparedRequest()
     prepared.method, prepared.url = wire.method, wire.url
     prepared.headers = _head(wire, departure, body.size)  # type: ignore[assignment]
-    single = body.pieces[0] if len(body.pieces) == 1 else None
-    whole = isinstance(single, bytes) and len(single) <= BLOCK
-    prepared.body = (single or None) if whole else body  # type: ignore[assignment]
+    prepared.body = body if body.whole is None else body.whole or None  # type: ignore[assignment]
     return prepared
 
 

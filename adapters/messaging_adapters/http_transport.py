@@ -56,9 +56,12 @@ class Departure:
 
 
 class Head(dict[str, str | bytes]):
-    """The header fields, and the departure that they belong to."""
+    """The header fields, and the departure that they belong to. Its repr shows no values: one may be a token."""
 
     departure: Departure
+
+    def __repr__(self) -> str:
+        return f"Head({', '.join(self)})"
 
     def copy(self) -> "Head":
         twin = Head(self)

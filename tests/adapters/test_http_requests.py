@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+import traceback
 from base64 import b64decode
 from dataclasses import replace
 from email.utils import formatdate
@@ -20,7 +21,7 @@ from returns.result import Success
 
 from messaging_adapters.files import look
 from messaging_adapters.http_requests import HttpEdge
-from messaging_adapters.http_transport import PlainConnection, TlsConnection
+from messaging_adapters.http_transport import PlainConnection, TlsConnection, Transport
 from messaging_adapters.logs import keep_clean
 from messaging_core.config.settings import Http
 from messaging_core.errors import Invalid, MediaUnreadable, Unanswered, Unreachable
@@ -52,6 +53,33 @@ def posted(url: Any, body: Any = b"x", **more: Any) -> Exchange:
 def failure(outcome: Any) -> Any:
     assert not is_successful(outcome), outcome
     return outcome.failure()
+
+
+# --- What is shown ----------------------------------------------------------------------------------------------------
+
+
+class Bug(Exception):
+    """Ours, so that nobody takes it for the world's doing."""
+
+
+def test_the_variables_of_our_frames_show_no_secret_when_a_bug_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that report bugs show them."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise Bug
+
+    monkeypatch.setattr(Transport, "send", fail)
+    request = HttpRequest(
+        "POST",
+        joined("http://127.0.0.1:1/bot", Secret("token"), "/send"),
+        headers=(("Authorization", joined("Bearer ", Secret("token"))),),
+        body=("auth=", Secret("token")),
+    )
+    with pytest.raises(Bug) as raised:
+        edge(secrets={"token": TOKEN})(Exchange(request, lambda reply: Success(Done()), Scope("test")))
+    told = traceback.TracebackException.from_exception(raised.value, capture_locals=True)
+    ours = [frame for frame in told.stack if "messaging_" in frame.filename]
+    assert ours and all(TOKEN not in str(frame.locals) for frame in ours)
 
 
 # --- What leaves ------------------------------------------------------------------------------------------------------
