@@ -264,7 +264,11 @@ def audit_command(arguments: argparse.Namespace) -> int:
     from returns.pipeline import is_successful
 
     from messaging_core import audit
+    from messaging_core.outcome import Status
 
+    known = (*(status.value for status in Status), audit.UNFINISHED)
+    if arguments.status not in (None, *known):
+        raise Usage(f"--status: {arguments.status!r} is none of {', '.join(known)}")
     messenger = _messenger(arguments)
     if messenger.ports.audit.path is None:
         raise Usage("the audit log is switched off (security.audit.enabled: false)")

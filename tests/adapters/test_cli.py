@@ -235,3 +235,10 @@ def test_a_package_whose_channel_cannot_be_loaded_is_named_on_one_line(tmp_path:
     said = "messaging: the channel 'pager' of another package (no_such_package:CHANNEL) cannot be loaded: "
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
+def test_a_status_that_there_is_none_of_is_not_taken_for_nothing_found(tmp_path: Path) -> None:
+    done = messaging("audit", "--status", "faild", cwd=tmp_path, XDG_STATE_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("messaging: --status: 'faild' is none of delivered, partial, unconfirmed, failed,")
+    assert messaging("audit", "--status", "unfinished", cwd=tmp_path, XDG_STATE_HOME=str(tmp_path)).returncode == 0
