@@ -1,8 +1,15 @@
-"""What holds for every test: the user's own folders are left alone."""
+"""What holds for every test: the user's own folders are left alone, and a run can be repeated."""
 
+import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# The same examples in every run, so that a change is what makes a test fail; HYPOTHESIS_PROFILE=explore draws new ones.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(autouse=True)
