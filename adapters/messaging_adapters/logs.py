@@ -48,7 +48,8 @@ class Redaction(logging.Filter):
         if safe != record.getMessage():
             record.msg, record.args = safe, ()
         if record.exc_info and record.exc_info[1] is not None:
-            record.exc_text, record.exc_info = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n"), None
+            trace = "".join(traceback.format_exception(record.exc_info[1]))
+            record.exc_text, record.exc_info = trace.rstrip("\n"), None
         if record.exc_text:  # ours, or what another messenger's secrets were taken out of before
             record.exc_text = secrets.redact(record.exc_text)
         return True
