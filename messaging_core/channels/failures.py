@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from messaging_core.errors import Denied, Invalid, InvalidRecipient, RateLimited, Rejected, SendError, Unavailable
+from messaging_core.errors import (
+    Denied,
+    Invalid,
+    InvalidRecipient,
+    Malformed,
+    RateLimited,
+    Rejected,
+    SendError,
+    Unavailable,
+)
 from messaging_core.secrecy import shortened
 from messaging_core.wire.http import HttpReply, wait_of
 
@@ -26,7 +35,8 @@ def failure(
     wait: float | None = None,
     recipient: str = "",
 ) -> SendError:
-    """The error that ``reply`` is: by the platform's ``code`` where ``table`` has it, else by the HTTP status.
+    """The error that ``reply`` is: by the platform's ``code`` where ``table`` has it, else by the HTTP status. A
+    success status without a code or words says neither yes nor no.
 
     ``detail``: the platform's own words, cut to :data:`LONGEST`. ``wait``: seconds, where the body names them; the
     longer of it and the
@@ -37,6 +47,8 @@ def failure(
     waits = [seconds for seconds in (wait, wait_of(reply)) if seconds is not None]
     after = max(waits, default=None)
     kind = (table or {}).get(code) or _by_status(status)
+    if kind is Rejected and status < 300 and not code and not detail:
+        return Malformed(status, reason, detail="the answer says neither yes nor no")
     if kind is RateLimited:
         return RateLimited(status, reason, code, detail, after)
     if kind is Unavailable:

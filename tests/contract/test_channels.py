@@ -18,7 +18,7 @@ from returns.result import Failure, Result, Success
 from messaging_core.channels.channel import Channel, Configured
 from messaging_core.compose import compose
 from messaging_core.display import request_json
-from messaging_core.errors import MediaUnreadable, SendError, TooLarge, Unanswered
+from messaging_core.errors import MediaUnreadable, SendError, TooLarge, Unanswered, may_have_arrived
 from messaging_core.flow import Done, Exchange, Step, advance, drive
 from messaging_core.markup.split import split
 from messaging_core.markup.tree import parse
@@ -208,6 +208,17 @@ def test_a_refusal_by_status_alone_is_a_failure_of_the_right_kind(platform: str)
     }.items():
         result = advance(start, Success(HttpReply(status, "Reason", (), b"")))  # type: ignore[arg-type]
         assert type(result.failure().cause).__name__ in kinds, (status, result)
+
+
+@pytest.mark.parametrize("platform", HTTP)
+@pytest.mark.parametrize("status", [200, 201, 202, 204])
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"<html>accepted</html>"])
+def test_a_success_that_says_neither_yes_nor_no_is_never_a_certain_failure(
+    platform: str, status: int, body: bytes
+) -> None:
+    start = described(platform, Message(text="x"))
+    result = advance(start, Success(HttpReply(status, "Reason", (), body)))  # type: ignore[arg-type]
+    assert is_successful(result) or may_have_arrived(result.failure().cause), result
 
 
 json_values = st.recursive(
