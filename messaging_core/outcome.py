@@ -9,12 +9,14 @@ refused        not tried
 =============  ====================================================================================================
 """
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from messaging_core.errors import InvalidRecipient, Refusal, SendError, may_have_arrived
+from messaging_core.errors import InvalidRecipient, RateLimited, Refusal, SendError, Unavailable, may_have_arrived
 from messaging_core.flow import Done, Receipt, Stopped, Undelivered
+from messaging_core.pacing import OWN_PACE
 
 
 class Status(Enum):
@@ -61,8 +63,13 @@ class Outcome:
         return tuple(receipt.id for receipt in self.receipts if receipt.id)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON shows it: status, tool, channel, platform, recipient, ids, parts, message, error (class, detail)."""
-        error = None if self.error is None else {"class": type(self.error).__name__, "detail": str(self.error)}
+        """As JSON shows it: status, tool, channel, platform, recipient, ids, parts, message, error (class, detail, and
+        after: seconds, where a wait was named)."""
+        error: dict[str, Any] | None = None
+        if self.error is not None:
+            error = {"class": type(self.error).__name__, "detail": str(self.error)}
+            if (after := _wait(self.error)) is not None:
+                error["after"] = after
         shown: dict[str, Any] = {
             "status": self.status.value,
             "tool": self.tool,
@@ -101,7 +108,7 @@ def of_stopped(stopped: Stopped, tool: str, channel: str, platform: str, recipie
     failure."""
     at, cause = stopped.at, stopped.cause
     open_end = at.part is not None and may_have_arrived(cause)
-    why = _spoken(cause)
+    why = _spoken(cause) + ("" if tool == "message" or open_end else _waiting(cause))
     if at.delivered:
         status = Status.PARTIAL
         there = _parts(at.delivered)
@@ -156,6 +163,22 @@ def _parts(receipts: tuple[Receipt, ...]) -> set[int]:
 
 def _status_of(cause: SendError) -> int | None:
     return getattr(cause, "status", None)
+
+
+def _wait(cause: Refusal | SendError) -> float | None:
+    """Seconds that the far end asked to be left alone."""
+    return cause.after if isinstance(cause, RateLimited | Unavailable) else None
+
+
+def _waiting(cause: SendError) -> str:
+    """The wait that was named, unless the words say it already: those of the far end, or of our own pace."""
+    wait = _wait(cause)
+    if not isinstance(cause, RateLimited | Unavailable) or wait is None or cause.code == OWN_PACE:
+        return ""
+    figure = f"{wait:.10g}"
+    if re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", cause.detail):
+        return ""
+    return f"{'; ' if cause.detail or cause.code else ': '}retry after {figure} s"
 
 
 def _spoken(cause: SendError) -> str:

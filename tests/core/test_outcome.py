@@ -96,6 +96,22 @@ def test_a_stop_says_no_more_than_is_known(cause: SendError, status: Status, sen
     assert message(of_stopped(stopped(cause), "message", "x", "p", "r", 1)) == (status, sentence)
 
 
+@pytest.mark.parametrize(
+    ("cause", "sentence"),
+    [
+        (RateLimited(429, "Too Many Requests", after=600.0), "429 Too Many Requests: retry after 600 s"),
+        (RateLimited(429, "", detail="You are limited", after=0.65), "429: You are limited; retry after 0.65 s"),
+        (RateLimited(429, "", detail="Flood: retry after 35", after=35.0), "429: Flood: retry after 35"),
+        (Unavailable(503, "Service Unavailable", after=90000.0), "503 Service Unavailable: retry after 90000 s"),
+        (RateLimited(429, "Too Many Requests"), "429 Too Many Requests"),
+    ],
+)
+def test_a_wait_that_was_named_is_told_with_its_figure(cause: SendError, sentence: str) -> None:
+    outcome = of_stopped(stopped(cause), "message_send", "x", "p", "r", 1)
+    assert outcome.message == f"Failed to send to x: {sentence}"
+    assert outcome.as_dict()["error"].get("after") == getattr(cause, "after")
+
+
 def test_a_refusal_of_the_recipient_names_the_recipient() -> None:
     cause = InvalidRecipient("#nosuch", "", "channel_not_found", 200, "OK")
     outcome = of_stopped(stopped(cause), "message_send", "sl", "slack", "#nosuch", 1)
