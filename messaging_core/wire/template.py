@@ -6,6 +6,7 @@ stays content.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
@@ -28,9 +29,11 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the content goes; ``quoted``: inside a JSON string, so that only the string's inside is put there."""
+    """Where the content goes; ``quoted``: inside a JSON string, so that only the string's inside is put there.
+    ``around``: how many strings this JSON is itself the text of."""
 
     quoted: bool = False
+    around: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +44,50 @@ class Template:
 
     def fill(self, content: str, place: Place) -> Text:
         """The text with ``content``, escaped for ``place``, in every slot."""
-        return joined(*(_escaped(content, place, p.quoted) if isinstance(p, Slot) else p for p in self.pieces))
+        return joined(*(_escaped(content, place, p) if isinstance(p, Slot) else p for p in self.pieces))
 
 
 def read_template(text: str) -> Template:
     """``text`` cut at each ``{{content}}``; a slot knows whether it stands inside a JSON string.
 
     >>> read_template('{"text": "{{content}}"}').pieces
-    ('{"text": "', Slot(quoted=True), '"}')
+    ('{"text": "', Slot(quoted=True, around=0), '"}')
     """
     pieces: list[str | Secret | Slot] = []
     quoted = False
+    inner = _inner_slots(text)
     for index, literal in enumerate(text.split(MARK)):
         if index:
-            pieces.append(Slot(quoted))
+            pieces.append(inner.get(index, Slot(quoted)))
         if literal:
             pieces.append(literal)
         quoted ^= _quotes(literal) % 2 == 1
     return Template(tuple(pieces))
+
+
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+
+
+def _inner_slots(text: str) -> dict[int, Slot]:
+    """The slots in strings that hold JSON themselves, such as Lark's ``"content": "{\\"text\\": ...}"``, by their
+    number."""
+    found: dict[int, Slot] = {}
+    for string in _STRING.finditer(text):
+        if MARK in string[1] and (inner := _json_in(string[1])):
+            before = text.count(MARK, 0, string.start())
+            slots = (piece for piece in inner.pieces if isinstance(piece, Slot))
+            found |= {before + n: Slot(slot.quoted, slot.around + 1) for n, slot in enumerate(slots, 1)}
+    return found
+
+
+def _json_in(string: str) -> Template | None:
+    """The template that a JSON string's inside is, if it makes an object or objects: brackets alone may be a text's."""
+    try:
+        template = read_template(json.loads(f'"{string}"'))
+        made = json.loads(str(template.fill("x", Place.JSON)))
+    except (ValueError, RecursionError):
+        return None
+    return template if any(isinstance(one, dict) for one in (made if isinstance(made, list) else [made])) else None
 
 
 def place_of(content_type: str) -> Place:
@@ -89,11 +118,14 @@ def _quotes(literal: str) -> int:
     return count
 
 
-def _escaped(content: str, place: Place, quoted: bool) -> str:
+def _escaped(content: str, place: Place, slot: Slot) -> str:
     match place:
         case Place.JSON:
             string = json.dumps(content, ensure_ascii=False)
-            return string[1:-1] if quoted else string
+            text = string[1:-1] if slot.quoted else string
+            for _ in range(slot.around):
+                text = json.dumps(text, ensure_ascii=False)[1:-1]
+            return text
         case Place.FORM:
             return quote_plus(content)
         case Place.URL:

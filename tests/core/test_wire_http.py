@@ -172,3 +172,29 @@ def test_the_place_follows_the_content_type(content_type: str, place: Place) -> 
 def test_forms_and_urls_are_escaped_for_their_place() -> None:
     assert read_template("text={{content}}").fill("a&b=c d", Place.FORM) == "text=a%26b%3Dc+d"
     assert read_template("m={{content}}").fill("a/b c", Place.URL) == "m=a%2Fb%20c"
+
+
+@pytest.mark.parametrize(
+    "template", ['{"text": "a {{content}}"}', '[1, {"text": "a {{content}}"}]', '{"text": {{content}}}']
+)
+@pytest.mark.parametrize("depth", [1, 2])
+@given(content=st.text(max_size=40))
+def test_content_in_a_string_that_holds_json_adds_nothing_to_that_either(
+    template: str, depth: int, content: str
+) -> None:
+    content = content.encode("utf-8", "replace").decode()
+    told = f"a {content}" if '"a ' in template else content
+    for _ in range(depth):
+        template = json.dumps({"kind": "text", "content": template})
+    filled = str(read_template(template).fill(content, Place.JSON))
+    for _ in range(depth):
+        filled = json.loads(filled)["content"]
+    found = json.loads(filled)
+    assert found in ({"text": told}, [1, {"text": told}])
+
+
+@pytest.mark.parametrize("around", ['he said "#"', "[#]", "{#}", '"#"', "{#", '["#"]'])
+def test_signs_of_json_in_a_text_are_no_json(around: str) -> None:
+    template = json.dumps({"text": around.replace("#", "{{content}}")})
+    filled = str(read_template(template).fill('a "b"', Place.JSON))
+    assert json.loads(filled) == {"text": around.replace("#", 'a "b"')}
