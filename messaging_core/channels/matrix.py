@@ -1,47 +1,25 @@
 """Matrix, client-server API (https://spec.matrix.org/latest/client-server-api/). Rooms are written to without
-encryption.
-
-A person is written to in the room that both have for it: the one that the account's ``m.direct`` names, else a new one.
+encryption; aliases and people in the room that ``_matrix_rooms.py`` finds for them.
 """
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from returns.result import Failure, Result, Success
 
+from messaging_core.channels._matrix import Account, Fine, read, read_text
+from messaging_core.channels._matrix_rooms import meet, resolve
 from messaging_core.channels.channel import Capabilities, Channel, Configured, Known, Limits, Sort, key
-from messaging_core.channels.failures import failure
-from messaging_core.errors import (
-    Denied,
-    Invalid,
-    InvalidArguments,
-    InvalidRecipient,
-    Malformed,
-    RateLimited,
-    Refusal,
-    Rejected,
-    SendError,
-)
-from messaging_core.flow import Done, Exchange, Learned, Part, Receipt, Scope, Step, Then, after, in_order
+from messaging_core.errors import InvalidArguments, InvalidRecipient, Refusal, Rejected, SendError
+from messaging_core.flow import Done, Exchange, Learned, Part, Receipt, Step, after, in_order
 from messaging_core.markup.dialect import Rendered
 from messaging_core.markup.length import Length, Of, Unit
 from messaging_core.markup.matrix_html import MATRIX_HTML
 from messaging_core.message import Content, Ids, Kind, MediaPart, Outgoing, Recipient, TextPart
 from messaging_core.secrecy import Secret
-from messaging_core.wire.http import (
-    FileRef,
-    HttpReply,
-    HttpRequest,
-    at,
-    at_least,
-    bearer,
-    json_request,
-    read_json,
-    segment,
-    text_at,
-)
+from messaging_core.wire.http import FileRef, HttpReply, HttpRequest, bearer, segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +71,9 @@ def same(text: str) -> str:
     return (chat if chat.startswith(("!", "#")) else chat.removeprefix("@").casefold()) + slash + root
 
 
+# --- Requests ---------------------------------------------------------------------------------------------------------
+
+
 def describe(at: Configured[Settings], outgoing: Outgoing, ids: Ids, known: Known) -> Result[Step, Refusal]:
     """The parts, in the room that the recipient is, stands for, or is met in."""
     to = outgoing.recipient
@@ -100,41 +81,41 @@ def describe(at: Configured[Settings], outgoing: Outgoing, ids: Ids, known: Know
         return Failure(InvalidArguments("message_send", ("reply_to: expected the id of an event: $...",)))
     if to.thread is not None and not EVENT_ID.fullmatch(to.thread):
         return Failure(InvalidRecipient(f"{to.id}/{to.thread}", "the id of an event ($...) as the thread"))
+    account = account_of(at)
     if to.kind == "room":
-        return Success(parts(at, outgoing, ids, to.id))
-    lesson = Learned(
-        f"{at.name}.{to.kind}.{to.id}", "", ids.now + (ALIAS_HOLDS if to.kind == "alias" else DIRECT_HOLDS)
-    )
+        return Success(parts(account, outgoing, ids, to.id))
+    find, holds = (resolve, ALIAS_HOLDS) if to.kind == "alias" else (meet, DIRECT_HOLDS)
+    lesson = Learned(f"{at.name}.{to.kind}.{to.id}", "", ids.now + holds)
     if room := known.get(lesson.key):
-        return Success(parts(at, outgoing, ids, room))
-    prelude = resolve(at, to.id, lesson) if to.kind == "alias" else meet(at, to.id, lesson)
-    return Success(after(prelude, Found(at, outgoing, ids)))
+        return Success(parts(account, outgoing, ids, room))
+    return Success(after(find(account, to.id, lesson), Found(account, outgoing, ids)))
+
+
+def account_of(at: Configured[Settings]) -> Account:
+    return Account(at.name, at.own.homeserver, at.own.access_token)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """The room is the last thing learned: place the parts there."""
 
-    at: Configured[Settings]
+    account: Account
     outgoing: Outgoing
     ids: Ids
 
     def __call__(self, done: Done, /) -> Step:
         lesson = done.learned[-1]
         assert isinstance(lesson, Learned)
-        return parts(self.at, self.outgoing, self.ids, lesson.value)
+        return parts(self.account, self.outgoing, self.ids, lesson.value)
 
 
-# --- Messages ---------------------------------------------------------------------------------------------------------
+def parts(account: Account, outgoing: Outgoing, ids: Ids, room: str) -> Step:
+    return in_order(tuple(place(account, outgoing, ids, room, part, content) for part, content in outgoing.numbered))
 
 
-def parts(at: Configured[Settings], outgoing: Outgoing, ids: Ids, room: str) -> Step:
-    return in_order(tuple(place(at, outgoing, ids, room, part, content) for part, content in outgoing.numbered))
-
-
-def place(at: Configured[Settings], outgoing: Outgoing, ids: Ids, room: str, part: Part, content: Content) -> Exchange:
+def place(account: Account, outgoing: Outgoing, ids: Ids, room: str, part: Part, content: Content) -> Exchange:
     """One event. The transaction id comes from the message's id, so that a repeat is the same event."""
-    target = Target(at, room, str(outgoing.recipient), ids.part(part.index), part, content.notes)
+    target = Target(account, room, str(outgoing.recipient), ids.part(part.index), part, content.notes)
     shared = _mentions(outgoing, content) | _relation(outgoing, part)
     if isinstance(content, TextPart):
         event = {"msgtype": "m.text", **_text(content.text, content.markup), **shared}
@@ -146,7 +127,7 @@ def place(at: Configured[Settings], outgoing: Outgoing, ids: Ids, room: str, par
 class Target:
     """Where one part goes. ``shown``: the recipient as named."""
 
-    at: Configured[Settings]
+    account: Account
     room: str
     shown: str
     transaction: str
@@ -157,7 +138,7 @@ class Target:
 def send(target: Target, event: dict[str, Any]) -> Exchange:
     """https://spec.matrix.org/latest/client-server-api/#put_matrixclientv3roomsroomidsendeventtypetxnid"""
     path = f"/rooms/{segment(target.room)}/send/m.room.message/{segment(target.transaction)}"
-    return _put(target.at, path, event, Placed(target), target.room, target.part)
+    return target.account.put(path, event, Placed(target), target.room, target.part)
 
 
 def upload(target: Target, content: MediaPart, shared: str) -> Exchange:
@@ -165,12 +146,12 @@ def upload(target: Target, content: MediaPart, shared: str) -> Exchange:
 
     https://spec.matrix.org/latest/client-server-api/#post_matrixmediav3upload
     """
-    at = target.at
+    account = target.account
+    url = f"{account.homeserver}/_matrix/media/v3/upload"
+    headers = (("Content-Type", content.mime), bearer(account.token))
     body = FileRef(content.facts) if content.data is None else content.data
-    headers = (("Content-Type", content.mime), bearer(at.own.access_token))
-    query = (("filename", content.facts.name),)
-    request = HttpRequest("POST", f"{at.own.homeserver}/_matrix/media/v3/upload", headers, body, query, repeatable=True)
-    return Exchange(request, Uploaded(target, content, shared), _scope(at, target.room, "upload"))
+    request = HttpRequest("POST", url, headers, body, (("filename", content.facts.name),), repeatable=True)
+    return Exchange(request, Uploaded(target, content, shared), account.scope(target.room, "upload"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,275 +241,35 @@ def _relation(outgoing: Outgoing, part: Part) -> dict[str, Any]:
     return {"m.relates_to": thread | {"m.in_reply_to": {"event_id": reply or root}}}
 
 
-# --- Rooms ------------------------------------------------------------------------------------------------------------
-
-
-def resolve(at: Configured[Settings], alias: str, lesson: Learned) -> Exchange:
-    """https://spec.matrix.org/latest/client-server-api/#get_matrixclientv3directoryroomroomalias"""
-    return _get(at, f"/directory/room/{segment(alias)}", Resolved(alias, lesson))
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The alias stands for a room."""
-
-    alias: str
-    lesson: Learned
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read_text(reply, "room_id", self.alias).map(lambda room: _learned(self.lesson, room))
-
-
-def _learned(lesson: Learned, room: str) -> Done:
-    return Done(learned=(Learned(lesson.key, room, lesson.until),))
-
-
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """A person, and the room to be found for both of us. ``me``: our own user id. ``direct``: the account's
-    ``m.direct`` (user -> their rooms), as JSON. ``rooms``: those of them that are still to be looked at, the latest
-    first.
-
-    https://spec.matrix.org/latest/client-server-api/#direct-messaging
-    """
-
-    at: Configured[Settings]
-    user: str
-    lesson: Learned
-    me: str = ""
-    direct: str = "{}"
-    rooms: tuple[str, ...] = ()
-
-    @property
-    def account_data(self) -> str:
-        return f"/user/{segment(self.me)}/account_data/m.direct"
-
-
-MOST_ROOMS = 5
-"""How many of the rooms with a person are looked at before a new one is made."""
-
-
-def meet(at: Configured[Settings], user: str, lesson: Learned) -> Exchange:
-    return _get(at, "/account/whoami", Introduced(Meeting(at, user, lesson)))
-
-
-@dataclass(frozen=True, slots=True)
-class Introduced:
-    """Who we are: ask for the rooms that we have with people."""
-
-    meeting: Meeting
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read_text(reply, "user_id", self.meeting.user).map(self._ask)
-
-    def _ask(self, me: str) -> Step:
-        meeting = replace(self.meeting, me=me)
-        return _get(meeting.at, meeting.account_data, Remembered(meeting))
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """The rooms that we have with people; 404 where none were ever noted."""
-
-    meeting: Meeting
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        if reply.status == 404:
-            return Success(look(self.meeting))
-        return read(reply, self.meeting.user).map(self._look)
-
-    def _look(self, direct: Any) -> Step:
-        noted = at(direct, self.meeting.user)
-        rooms = [room for room in noted if isinstance(room, str)] if isinstance(noted, list) else []
-        direct = direct if isinstance(direct, dict) else {}
-        latest = tuple(reversed(rooms[-MOST_ROOMS:]))
-        return look(replace(self.meeting, direct=json.dumps(direct), rooms=latest))
-
-
-def look(meeting: Meeting) -> Exchange:
-    """Whether the person is in the next of the rooms; where none is left, whether there is such a person at all.
-
-    A homeserver makes rooms for people that there are not, and takes messages for them.
-    """
-    if not meeting.rooms:
-        return _get(meeting.at, f"/profile/{segment(meeting.user)}", Exists(meeting))
-    path = f"/rooms/{segment(meeting.rooms[0])}/state/m.room.member/{segment(meeting.user)}"
-    return _get(meeting.at, path, Seen(meeting))
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The person is in the room or invited to it; else on to the next (403: we are not in it ourselves)."""
-
-    meeting: Meeting
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        if reply.status in (403, 404):
-            return Success(look(replace(self.meeting, rooms=self.meeting.rooms[1:])))
-        return read(reply, self.meeting.user).map(self._judge)
-
-    def _judge(self, member: Any) -> Step:
-        if text_at(member, "membership") in ("join", "invite"):
-            return _learned(self.meeting.lesson, self.meeting.rooms[0])
-        return look(replace(self.meeting, rooms=self.meeting.rooms[1:]))
-
-
-@dataclass(frozen=True, slots=True)
-class Exists:
-    """There is such a person, or their server does not tell (403, 5xx): make a room. A repeat makes another."""
-
-    meeting: Meeting
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        if reply.status == 403 or reply.status >= 500:
-            return Success(self._make())
-        return read(reply, self.meeting.user).map(lambda _: self._make())
-
-    def _make(self) -> Step:
-        at, user = self.meeting.at, self.meeting.user
-        room = {"is_direct": True, "invite": [user], "preset": "trusted_private_chat"}
-        url = f"{at.own.homeserver}/_matrix/client/v3/createRoom"
-        request = json_request("POST", url, room, headers=(bearer(at.own.access_token),))
-        return Exchange(request, Made(self.meeting), _scope(at, user, "createRoom"))
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """There is a new room: note it where clients look for it."""
-
-    meeting: Meeting
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read_text(reply, "room_id", self.meeting.user).map(self._note)
-
-    def _note(self, room: str) -> Step:
-        meeting, direct = self.meeting, json.loads(self.meeting.direct)
-        noted = direct.get(meeting.user)
-        direct[meeting.user] = [*(noted if isinstance(noted, list) else []), room]
-        found = _learned(meeting.lesson, room)
-        step = _put(meeting.at, meeting.account_data, direct, Noted(found, meeting.user), meeting.user)
-        return replace(step, learned=found.learned)  # also where noting it fails
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """The room is noted."""
-
-    found: Done
-    user: str
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read(reply, self.user).map(lambda _: self.found)
-
-
-# --- Requests and replies ---------------------------------------------------------------------------------------------
-
-
-def _get(at: Configured[Settings], path: str, then: Then) -> Exchange:
-    own = at.own
-    url = f"{own.homeserver}/_matrix/client/v3{path}"
-    request = HttpRequest("GET", url, (bearer(own.access_token),), repeatable=True)
-    return Exchange(request, then, _scope(at))
-
-
-def _put(
-    at: Configured[Settings], path: str, value: dict[str, Any], then: Then, chat: str, part: Part | None = None
-) -> Exchange:
-    """Either has an id of its own in the path, or is the whole of what is kept there: a repeat changes nothing."""
-    own = at.own
-    url = f"{own.homeserver}/_matrix/client/v3{path}"
-    request = json_request("PUT", url, value, headers=(bearer(own.access_token),), repeatable=True)
-    return Exchange(request, then, _scope(at, chat), part)
-
-
-def _scope(at: Configured[Settings], chat: str = "", method: str = "") -> Scope:
-    return Scope(at.name, at.own.access_token.name, chat, method)
-
-
-CODES: dict[str, type[SendError]] = {
-    # https://spec.matrix.org/latest/client-server-api/#standard-error-response
-    **dict.fromkeys(("M_FORBIDDEN", "M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_LOCKED", "M_USER_SUSPENDED"), Denied),
-    **dict.fromkeys(("M_USER_DEACTIVATED", "M_GUEST_ACCESS_FORBIDDEN", "M_CONSENT_NOT_GIVEN"), Denied),
-    **dict.fromkeys(("M_TOO_LARGE", "M_BAD_JSON", "M_NOT_JSON", "M_INVALID_PARAM", "M_UNRECOGNIZED"), Invalid),
-    **dict.fromkeys(("M_RESOURCE_LIMIT_EXCEEDED", "M_USER_LIMIT_EXCEEDED"), Rejected),
-    **dict.fromkeys(("M_NOT_FOUND", "M_BAD_ALIAS"), InvalidRecipient),
-    "M_LIMIT_EXCEEDED": RateLimited,
-}
-
-
-def read(reply: HttpReply, recipient: str = "") -> Result[Any, SendError]:
-    """The body of a good answer, or the failure that it is; waits come in milliseconds, or as ``Retry-After``."""
-    if 200 <= reply.status < 300:
-        return read_json(reply)
-    body = read_json(reply).value_or(None)
-    wait = at(body, "retry_after_ms")
-    return Failure(
-        failure(
-            reply,
-            code=_code(reply, text_at(body, "errcode")),
-            detail=text_at(body, "error"),
-            table=CODES,
-            wait=None if wait is None else at_least(wait / 1000 if isinstance(wait, int | float) else wait),
-            recipient=recipient,
-        )
-    )
-
-
-def _code(reply: HttpReply, code: str) -> str:
-    """``M_UNKNOWN`` says nothing: with it the status counts (a user that there is not is 404 ``M_UNKNOWN`` in
-    Synapse).
-    """
-    return "M_NOT_FOUND" if code == "M_UNKNOWN" and reply.status == 404 else code
-
-
-def read_text(reply: HttpReply, name: str, recipient: str) -> Result[str, SendError]:
-    """The text under ``name`` in a good answer; without it the answer is none of a homeserver."""
-    missing = Malformed(reply.status, reply.reason, detail=f"the answer has no {name}")
-    return read(reply, recipient).bind(
-        lambda body: Success(text_at(body, name)) if text_at(body, name) else Failure(missing)
-    )
-
-
 # --- Probes -----------------------------------------------------------------------------------------------------------
 
 
 def probe(at: Configured[Settings], recipient: Recipient | None, known: Known) -> Step:
     """Who we are; whether we are in the room, and it is not encrypted; whether there is such an alias or user."""
+    account = account_of(at)
     if recipient is None:
-        return _get(at, "/account/whoami", There())
+        return account.get("/account/whoami", Fine())
     if recipient.kind == "user":
-        return _get(at, f"/profile/{segment(recipient.id)}", There(recipient.id))
+        return account.get(f"/profile/{segment(recipient.id)}", Fine(recipient.id))
     if recipient.kind == "alias":
-        return _get(at, f"/directory/room/{segment(recipient.id)}", Pointed(at, recipient.id))
-    return encryption(at, recipient.id)
-
-
-@dataclass(frozen=True, slots=True)
-class There:
-    """A good answer is all that was asked for."""
-
-    recipient: str = ""
-
-    def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read(reply, self.recipient).map(lambda _: Done())
+        return account.get(f"/directory/room/{segment(recipient.id)}", Pointed(account, recipient.id))
+    return encryption(account, recipient.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Pointed:
     """The alias stands for a room: look at that."""
 
-    at: Configured[Settings]
+    account: Account
     alias: str
 
     def __call__(self, reply: HttpReply, /) -> Result[Step, SendError]:
-        return read_text(reply, "room_id", self.alias).map(lambda room: encryption(self.at, room))
+        return read_text(reply, "room_id", self.alias).map(lambda room: encryption(self.account, room))
 
 
-def encryption(at: Configured[Settings], room: str) -> Exchange:
-    """The room's own word on encryption: who is not in the room is not told, and where there is none the answer is
-    404.
-    """
-    return _get(at, f"/rooms/{segment(room)}/state/m.room.encryption", Unencrypted(room))
+def encryption(account: Account, room: str) -> Exchange:
+    """The room's own word on it: who is not in the room is not told, and where there is none the answer is 404."""
+    return account.get(f"/rooms/{segment(room)}/state/m.room.encryption", Unencrypted(room))
 
 
 @dataclass(frozen=True, slots=True)
