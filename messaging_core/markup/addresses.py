@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-_START = re.compile(r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\s<>])", re.IGNORECASE)
+_START = re.compile(r"(?<![A-Za-z0-9])(?:https?://|ftp://|www\.)(?=[^\W_]|\[)", re.IGNORECASE)
 _HINTS = ("://", "www.", "Www.", "WWW.")
 _STOP = re.compile(
     r"[\s<>`|\"\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f\uff08\uff09\u300c-\u300f\u3010\u3011\u201c\u201d]|\*\*"

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.layout import RULE, Look, bold, heading_line, place
-from messaging_core.markup.tree import CODE, Block, Code, Link, Prose, Span
+from messaging_core.markup.tree import CODE, Block, Code, Link, Prose, Span, with_addresses
 
 ZERO_WIDTH = "\u200b"
 _BLANKS = "".join(sign for sign in map(chr, range(0x3001)) if sign.isspace()) + ZERO_WIDTH
@@ -40,7 +40,6 @@ class Hand:
     guarded: str = ""
     words: bool = False
     heading: Callable[[int], str | None] = lambda _level: None
-    code_in_links: bool = True
 
 
 _LITERAL, _RAW, _OPEN, _CLOSE = range(4)
@@ -77,6 +76,34 @@ def write(hand: Hand, block: Block, before: Block | None, mentions: bool) -> Pie
 _LOOK_OF = itemgetter(1, 2)
 
 
+def without_escape(block: Block) -> Block:
+    """``block`` for a dialect that has no escape: code with a backtick in it and code that is a link cannot be shown as
+    code, so they are text. Its addresses are links like all others, and so are those that join neighbours of one look:
+    whatever the platform takes for an address has to be known as one.
+    """
+    if not isinstance(block, Prose):
+        return block
+    before: tuple[int, Link | None] | None = None
+    for text, marks, link in block.spans:
+        if _no_code(text, marks, link) if marks & CODE else link is None and ("://" in text or before == (marks, None)):
+            break
+        before = marks, link
+    else:
+        return block
+    spans: list[Span] = []
+    texts = [span._replace(marks=span.marks & ~CODE) if _no_code(*span) else span for span in block.spans]
+    for (marks, link), same in groupby(texts, _LOOK_OF):
+        if link is None and not marks & CODE:
+            spans += with_addresses("".join([span.text for span in same]), marks)
+        else:
+            spans += same
+    return block._replace(spans=tuple(spans))
+
+
+def _no_code(text: str, marks: int, link: Link | None) -> bool:
+    return marks & CODE > 0 and (link is not None or "`" in text)
+
+
 def _lines(spans: Sequence[Span]) -> list[list[Span]]:
     """``spans`` line by line, neighbours of one look made one."""
     before: Span | None = None
@@ -111,9 +138,15 @@ def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
     out: list[str] = []
     last = _RAW
     for place_, (kind, text) in enumerate(tokens):
-        if (last is _CLOSE and (kind is _OPEN or (hand.words and kind is not _CLOSE and _in_word(text[0])))) or (
-            kind is _OPEN and hand.words and out and _in_word(out[-1][-1])
-        ):
+        if last is _CLOSE:
+            apart = kind is _OPEN or (hand.words and kind is not _CLOSE and _in_word(text[0]))
+        elif not hand.words or not out or kind is _LITERAL:
+            apart = False
+        elif kind is _OPEN:
+            apart = _in_word(out[-1][-1])
+        else:  # only an address begins so among what is written already, and it is none as the rest of a word
+            apart = kind is _RAW and text[0].isalnum() and out[-1][-1].isalnum()
+        if apart:
             out.append(ZERO_WIDTH)
         if text:
             out.append(hand.escape(text, place_ == 0, mentions) if kind is _LITERAL else text)
@@ -156,13 +189,13 @@ def _tokens(hand: Hand, span: Span, ends: bool, mentions: bool) -> list[_Token]:
         return [(_LITERAL, span.text)]
     start = span.text.index(core)
     # A bracket in a label that is code could not be escaped.
-    linkable = span.link is None or (hand.code_in_links and "[" not in core and "]" not in core)
+    linkable = span.link is None or ("[" not in core and "]" not in core)
     code = hand.code(core) if span.marks & CODE and linkable else None
     body: _Token = (_LITERAL, core) if code is None else (_RAW, code)
     if span.link is not None:
         text = hand.escape(core, False, mentions) if code is None else code
         linked = hand.link(core if span.link.bare else text, span.link, ends and span.text.endswith(core))
-        body = (_LITERAL, core) if linked is None else (_RAW, linked)
+        body = body if linked is None else (_RAW, linked)
     signs = [sign for mark, sign in hand.signs if span.marks & mark]
     if span.marks & CODE and any(sign in core for sign in (*hand.guarded, *(sign[0] for _, sign in hand.signs))):
         signs = []  # one in the code could end the run

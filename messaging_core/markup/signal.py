@@ -83,8 +83,9 @@ def _block(code: Code) -> str:
     return _code(code.text)
 
 
-def _link(text: str, link: Link, _ends: bool) -> str:
-    return escape(text) if link.bare else text
+def _link(text: str, link: Link, _ends: bool) -> str | None:
+    """An address is written like any other text."""
+    return None if link.bare else text
 
 
 _HAND = Hand(

@@ -7,13 +7,14 @@ https://docs.slack.dev/messaging/formatting-message-text
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.layout import Look, adapt, join
 from messaging_core.markup.links import web
-from messaging_core.markup.runs import ZERO_WIDTH, Hand, write
-from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Code, Link
+from messaging_core.markup.runs import ZERO_WIDTH, Hand, without_escape, write
+from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Code, Document, Link
 
 _MENTION = re.compile(r"&lt;([@#!][^\s<>&]{1,120})&gt;")
 
@@ -32,7 +33,11 @@ def code(text: str) -> str | None:
 
 def block(written: Code) -> str:
     text = escape(written.text, False, False)
-    return f"```\n{re.sub('``(?=`)', '``' + ZERO_WIDTH, text)}\n```"
+    return f"```\n{_without_fences(text)}\n```"
+
+
+def _without_fences(text: str) -> str:
+    return re.sub("``(?=`)", "``" + ZERO_WIDTH, text)
 
 
 def hides(label: str, url: str) -> bool:
@@ -41,10 +46,18 @@ def hides(label: str, url: str) -> bool:
 
 
 def link(shown: str, target: Link, _ends: bool) -> str:
-    url = escape(target.url, False, False).replace("|", "%7C")
-    if not target.bare:
-        return f"<{url}|{shown}>"
-    return f"<{url}>" if target.url == shown else f"<{url}|{escape(shown, False, False)}>"
+    url = escape(target.url, False, False).replace("|", "%7C").replace("`", "%60")
+    label = _without_fences(escape(shown, False, False) if target.bare else shown)
+    return f"<{url}>" if target.bare and label == url else f"<{url}|{label}>"
+
+
+_prepare = adapt(hides)
+
+
+def prepare(document: Document) -> Document:
+    """No link is code: ``<url|label>`` in code would show as typed."""
+    prepared = _prepare(document)
+    return replace(prepared, blocks=tuple(map(without_escape, prepared.blocks)))
 
 
 _HAND = Hand(
@@ -56,7 +69,6 @@ _HAND = Hand(
     block=block,
     guarded="*_~`",
     words=True,
-    code_in_links=False,
 )
 
 
@@ -64,4 +76,4 @@ def _bind(pieces: Sequence[Piece]) -> Rendered:
     return Rendered(*join(pieces))
 
 
-SLACK_MRKDWN = Dialect("slack-mrkdwn", adapt(hides), partial(write, _HAND), _bind)
+SLACK_MRKDWN = Dialect("slack-mrkdwn", prepare, partial(write, _HAND), _bind)

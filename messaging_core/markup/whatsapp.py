@@ -10,7 +10,8 @@ from functools import partial
 
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.layout import Look, adapt, bold, join
-from messaging_core.markup.runs import ZERO_WIDTH, Hand, write
+from messaging_core.markup.links import web
+from messaging_core.markup.runs import ZERO_WIDTH, Hand, without_escape, write
 from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Block, Code, Document, Link, Prose
 
 _LIST_OR_QUOTE = re.compile(r"\s*(?:[>*-]|\d{1,9}\.)(?:\s|$)")
@@ -28,9 +29,9 @@ def code_block(written: Code) -> str:
     return f"```\n{re.sub('``(?=`)', '``' + ZERO_WIDTH, written.text)}\n```"
 
 
-def link(shown: str, _target: Link, ends: bool) -> str | None:
-    """A bare address; a space ends it where nothing else would."""
-    if "`" in shown:
+def link(shown: str, target: Link, ends: bool) -> str | None:
+    """A bare address of the web; a space ends it where nothing else would."""
+    if "`" in shown or not web("", target.url):
         return None
     return shown if ends else f"{shown} "
 
@@ -45,6 +46,7 @@ def prepare(document: Document) -> Document:
 
 
 def _prepared(block: Block) -> Block:
+    block = without_escape(block)
     if not isinstance(block, Prose):
         return block
     spans = bold(block.spans) if block.heading else block.spans

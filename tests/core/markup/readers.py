@@ -114,7 +114,8 @@ def telegram_mentions(text: str) -> list[str]:
 
 _SIGNS = {"*": BOLD, "_": ITALIC, "~": STRIKE}
 _SLACK_TOKEN = re.compile(r"<([^<>|\n]+)(?:\|([^<>\n]+))?>")
-_WEB = re.compile(r"(?<![A-Za-z0-9])https?://[^\s`\u200b]*[^\s`\u200b*_~]")
+_WEB = re.compile(r"(?<![A-Za-z0-9])https?://(?=[^\W_]|\[)[^\s`\u200b]*[^\s`\u200b*_~]", re.IGNORECASE)
+"""An address has a host: it begins with a letter, a digit or the bracket of a number, never with a sign of formatting."""
 ZERO_WIDTH = "\u200b"
 
 

@@ -70,6 +70,30 @@ def test_any_text_shows_what_it_says(dialect: Dialect, text: str) -> None:
     check(dialect, verbatim(text))
 
 
+@pytest.mark.parametrize("dialect", READ, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a<code>http://h/*a*</code>",
+        "a**http://h/*a**a*",
+        "`a``a`http://h/_a_/",
+        "**http://**\\",
+        "**see http://)**a",
+        "_`a``http://h/`a_",
+        "<i>http://</i>*a*<",
+        "FTP://h.test/_a_/b HTTPS://h.test/_a_/b",
+        "[x](<ftp://h.test/*a*/b>) *b*",
+        "<s><code>http://a</code></s>",
+        "[a```a](http://a)",
+        "[a.com](<http://b.test/```c>)",
+    ],
+)
+def test_what_looks_like_an_address_beside_formatting_shows_what_it_says(dialect: Dialect, text: str) -> None:
+    """Glued to a word, without a host, in code that cannot be shown as code, joined from two stretches of one look."""
+    check(dialect, parse(text))
+    check(dialect, verbatim(text))
+
+
 def visible(text: str) -> str:
     """``text`` but for white space, invisible signs and the signs that begin quoted lines."""
     return "".join(sign for sign, _ in readers.seen(text) if sign != ">" and not is_blank(sign))
