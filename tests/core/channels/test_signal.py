@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Success
 
+from messaging_core.channels._signal_rest import styled
 from messaging_core.channels.channel import Configured
-from messaging_core.channels.signal import CHANNEL, Settings, recipient, same, styled
+from messaging_core.channels.signal import CHANNEL, Settings, recipient, same
 from messaging_core.errors import (
     Denied,
     Invalid,
