@@ -9,20 +9,22 @@ text.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.layout import Look, adapt, join
 from messaging_core.markup.links import web
 from messaging_core.markup.runs import ZERO_WIDTH, Hand, write
-from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Code, Link
+from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Block, Code, Document, Link, Prose, Span
 
 _ESCAPED = re.compile(
-    r"[\\*_~`\[]|\|(?=\|)|(?<=\|)\||<(?=[a-z]{0,9}https?:|[a-z][a-z0-9+.-]{1,30}:(?!\d)|[^\s<>@]{1,64}@|$)"
+    r"[\\*_~`\[]|(?<=\])\(|\|(?=\|)|(?<=\|)\||<(?=[^ <:>]*(?::/|<|$)|[a-z][a-z0-9+.-]{1,30}:(?!\d)|[^\s<>@]{1,64}@)"
+    r"|(?:(?<=http)|(?<=https)):(?=//)"  # what is no address to us is none there: its signs could not be escaped
     r"|(?P<live><(?=[@#:/]|a:|t:|id:|sound:))",
     re.IGNORECASE,
 )
-_SPECIAL = re.compile(r"[\\*_~`\[|<]")  # far faster to look for, and mostly not there
+_SPECIAL = re.compile(r"[\\*_~`\[|<]|://|\]\(")  # far faster to look for, and mostly not there
 _AT_LINE_START = re.compile(r"(\s*)(#{1,3}(?=\s|$)|-#(?=\s|$)|>(?=\s|$|>>)|[-+](?=\s|$)|\d{1,9}(?=\.(?:\s|$)))")
 _LANGUAGE = re.compile(r"[a-zA-Z0-9_+.#-]{1,30}")
 
@@ -62,16 +64,23 @@ def block(written: Code) -> str:
     return f"```{language}\n{re.sub('``(?=`)', '``' + ZERO_WIDTH, written.text)}\n```"
 
 
+_OPEN_BRACKET = re.compile(r"\[[^\]]*\Z")
+
+
 def hides(label: str, url: str) -> bool:
-    """Only web addresses can be hidden, and not behind a label that holds one: such a link shows as it is typed."""
-    return web(label, url) and "://" not in label and "discord.gg" not in label
+    """Only web addresses can be hidden, and not behind a label that holds one, or a bracket that is not closed: such a
+    link shows as it is typed.
+    """
+    return web(label, url) and "://" not in label and "discord.gg" not in label and not _OPEN_BRACKET.search(label)
 
 
 def link(shown: str, target: Link, ends: bool) -> str:
-    if target.bare or target.url == shown:
+    if target.bare and target.url != shown:
+        return escape(shown, False, False)
+    if target.url == shown:
         return (
             target.url
-            if ends and web("", target.url)
+            if ends and target.url.startswith("http") and web("", target.url)
             else f"<{target.url}>"
             if web("", target.url)
             else escape(shown, False, False)
@@ -95,6 +104,31 @@ def _heading(level: int) -> str | None:
     return "#" * level + " " if level <= 3 else None
 
 
+_prepare = adapt(hides)
+
+
+def prepare(document: Document) -> Document:
+    """No address is in italics or struck through whose own signs would end that: they cannot be escaped."""
+    prepared = _prepare(document)
+    return replace(prepared, blocks=tuple(map(_prepared, prepared.blocks)))
+
+
+def _prepared(block: Block) -> Block:
+    if not isinstance(block, Prose):
+        return block
+    for _, marks, link in block.spans:
+        if link is not None and marks & (ITALIC | STRIKE):
+            return block._replace(spans=tuple(map(_without_endings, block.spans)))
+    return block
+
+
+def _without_endings(span: Span) -> Span:
+    if span.link is None or span.text != span.link.url:
+        return span
+    endings = (ITALIC if "*" in span.text else 0) | (STRIKE if "~~" in span.text else 0)
+    return span._replace(marks=span.marks & ~endings) if span.marks & endings else span
+
+
 _HAND = Hand(
     look=Look(bullet="- ", quotes=1, quote_shown=False, keep_bullet=True),
     signs=((STRIKE, "~~"), (BOLD, "**"), (ITALIC, "*")),
@@ -110,4 +144,4 @@ def _bind(pieces: Sequence[Piece]) -> Rendered:
     return Rendered(*join(pieces))
 
 
-DISCORD = Dialect("discord", adapt(hides), partial(write, _HAND), _bind)
+DISCORD = Dialect("discord", prepare, partial(write, _HAND), _bind)

@@ -61,14 +61,15 @@ def write(hand: Hand, block: Block, before: Block | None, mentions: bool) -> Pie
     if sign and block.path:
         sign = None  # such a sign means something at the start of a line only
     lines = _lines(bold(block.spans) if block.heading and sign is None else block.spans)
-    sign = sign or ""
     raw = [_line(hand, line, mentions) for line in lines]
     visible = ["".join([span.text for span in line]) for line in lines]
+    if sign:
+        raw = [sign + line if shown.strip(_BLANKS) else line for line, shown in zip(raw, visible, strict=True)]
     return Piece(
         block,
         at.gap,
         at.shown_gap,
-        at.first + sign + f"\n{at.rest}{sign}".join(raw),
+        at.first + f"\n{at.rest}".join(raw),
         at.shown_first + f"\n{at.shown_rest}".join(visible),
     )
 
@@ -138,7 +139,9 @@ def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
     out: list[str] = []
     last = _RAW
     for place_, (kind, text) in enumerate(tokens):
-        if last is _CLOSE:
+        if kind is _CLOSE and text and out[-1][-1] == text[0]:
+            apart = True  # even where the first is escaped: not every reader of closing signs looks for that
+        elif last is _CLOSE:
             apart = kind is _OPEN or (hand.words and kind is not _CLOSE and _in_word(text[0]))
         elif not hand.words or not out or kind is _LITERAL:
             apart = False
@@ -149,7 +152,8 @@ def _line(hand: Hand, spans: list[Span], mentions: bool) -> str:
         if apart:
             out.append(ZERO_WIDTH)
         if text:
-            out.append(hand.escape(text, place_ == 0, mentions) if kind is _LITERAL else text)
+            begins = place_ == 0 or (last is _OPEN and not hand.words)  # Discord reads what is in a run like a line
+            out.append(hand.escape(text, begins, mentions) if kind is _LITERAL else text)
         last = kind
     return "".join(out)
 
@@ -161,7 +165,7 @@ def _ends(spans: Sequence[Span], after: int) -> bool:
     """True if an address before ``spans[after]`` is seen to end there: by white space or what no address ends with."""
     if after == len(spans):
         return True
-    if spans[after].marks and not spans[after].text[0].isspace():
+    if spans[after].marks & CODE or (spans[after].marks and not spans[after].text[0].isspace()):
         return False
     found = _SENTENCE_ENDS.match(spans[after].text)
     return found is not None and (found["all"] is None or after + 1 == len(spans))

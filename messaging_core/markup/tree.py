@@ -327,6 +327,8 @@ class _Reader:
         del self.html[opened:]
         mark = _HTML_STYLES[name]
         inside = [Span(span.text, span.marks | mark, span.link) for span in self.spans[at + 1 :]]
+        if mark == CODE:  # an address in code is no link
+            inside = [span._replace(link=None) if span.link and span.link.bare else span for span in inside]
         self.spans[at:] = _off_the_line(name, inside) if name in _SCRIPTS else inside
 
     # Blocks

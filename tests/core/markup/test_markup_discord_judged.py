@@ -94,5 +94,29 @@ def test_the_examples_of_the_specifications_show_what_they_say(judge: Any) -> No
     check(judge, [parse(example) for example in (*examples(), ANSWER)])
 
 
+HARD = [
+    "http://*",
+    "ahttp://(<",
+    "http://{h}/<_a_",
+    "<[http://a](",
+    "*http://x*z*",
+    "HTTP://t*a*/",
+    "<code>http://a</code>",
+    "http://a`\xa0p`",
+    "<s>~</s>",
+    "<br>~\n=",
+    "[l](http://t)]()",
+    "[\\[](http://q)",
+    "*&\n-# $*",
+    "~~> a~~",
+    "**https://h.test/*x**<i>**https://h.test/*x**</i>",
+]
+"""What looks like an address and is none, addresses with signs in them, and signs at the edges of runs and labels."""
+
+
+def test_addresses_and_edges_show_what_they_say(judge: Any) -> None:
+    check(judge, [read_as(text) for text in HARD for read_as in (parse, verbatim)])
+
+
 def test_verbatim_texts_show_every_sign(judge: Any) -> None:
     check(judge, [verbatim(example) for example in (*examples(), ANSWER)])

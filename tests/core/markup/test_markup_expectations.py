@@ -334,7 +334,7 @@ def test_three_backticks_in_a_text_open_no_fence() -> None:
 
 def test_discord_signs_of_the_text_are_escaped() -> None:
     assert render(verbatim("[a](https://h.test) *b* _c_ ||d|| ~e~"), DISCORD).text == (
-        "\\[a](https://h.test) \\*b\\* \\_c\\_ \\|\\|d\\|\\| \\~e\\~"
+        "\\[a]\\(https://h.test) \\*b\\* \\_c\\_ \\|\\|d\\|\\| \\~e\\~"
     )
     assert render(verbatim("# a\n- b\n> c\n1. d\n-# e"), DISCORD).text == "\\# a\n\\- b\n\\> c\n1\\. d\n\\-# e"
 

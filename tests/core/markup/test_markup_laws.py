@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from messaging_core.markup.blank import is_blank
 from messaging_core.markup.dialect import Dialect, Rendered
 from messaging_core.markup.split import render, split, truncate
-from messaging_core.markup.tree import BOLD, CODE, Document, parse, verbatim
+from messaging_core.markup.tree import BOLD, Document, parse, verbatim
 from tests.core.markup import readers
 from tests.core.markup.readers import Seen
 from tests.core.markup.samples import ANSWER, DIALECTS, TIGHT, examples, long_texts, texts
@@ -34,9 +34,9 @@ def shown(dialect: Dialect, rendered: Rendered, document: Document) -> Seen:
 
 
 def as_it_can(dialect: Dialect, signs: Seen) -> Seen:
-    """``signs`` without what the dialect cannot show: code with a backtick in it or as a link, and marks on the signs of marks."""
+    """``signs`` without what the dialect cannot show: marks on the signs of marks."""
     if dialect.name in ("slack-mrkdwn", "whatsapp"):
-        return [(sign, 0 if marks & CODE or sign in "*_~`" else marks) for sign, marks in signs]
+        return [(sign, 0 if sign in "*_~`" else marks) for sign, marks in signs]
     return signs
 
 
