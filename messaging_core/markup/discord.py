@@ -24,13 +24,13 @@ _ESCAPED = re.compile(
     r"|(?P<live><(?=[@#:/]|a:|t:|id:|sound:))",
     re.IGNORECASE,
 )
-_SPECIAL = re.compile(r"[\\*_~`\[|<]|://|\]\(")  # far faster to look for, and mostly not there
+_SPECIAL = re.compile(r"[\\*_~`\[|<]")  # far faster to look for, and mostly not there
 _AT_LINE_START = re.compile(r"(\s*)(#{1,3}(?=\s|$)|-#(?=\s|$)|>(?=\s|$|>>)|[-+](?=\s|$)|\d{1,9}(?=\.(?:\s|$)))")
 _LANGUAGE = re.compile(r"[a-zA-Z0-9_+.#-]{1,30}")
 
 
 def escape(text: str, line_start: bool, mentions: bool) -> str:
-    if not _SPECIAL.search(text):
+    if not _SPECIAL.search(text) and "://" not in text and "](" not in text:
         escaped = text
     elif mentions:
         escaped = _ESCAPED.sub(lambda sign: sign[0] if sign["live"] else "\\" + sign[0], text)

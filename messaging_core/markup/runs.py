@@ -84,11 +84,14 @@ def without_escape(block: Block) -> Block:
     """
     if not isinstance(block, Prose):
         return block
-    before: tuple[int, Link | None] | None = None
+    before = -1  # the marks of what is no link
     for text, marks, link in block.spans:
-        if _no_code(text, marks, link) if marks & CODE else link is None and ("://" in text or before == (marks, None)):
+        if marks & CODE:
+            if link is not None or "`" in text:
+                break
+        elif link is None and (marks == before or "://" in text):
             break
-        before = marks, link
+        before = marks if link is None else -1
     else:
         return block
     spans: list[Span] = []
