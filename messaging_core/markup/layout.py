@@ -61,7 +61,8 @@ _BELOW_HEADING = Place("\n", "\n", "", "", "", "")
 def place(look: Look, block: Block, before: Block | None) -> Place:
     """Where ``block`` goes when it follows ``before``."""
     path = block.path
-    below_heading = isinstance(before, Prose) and before.heading > 0
+    # What stands outside of a quote or an entry is not below the heading in it.
+    below_heading = isinstance(before, Prose) and before.heading > 0 and before.path == path[: len(before.path)]
     if not path:
         return _BELOW_HEADING if below_heading else _TOP
     earlier: Path = before.path if before is not None else ()

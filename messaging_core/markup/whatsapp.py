@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from messaging_core.markup.addresses import scheme
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
 from messaging_core.markup.layout import Look, adapt, bold, join
-from messaging_core.markup.links import web
 from messaging_core.markup.runs import ZERO_WIDTH, Hand, without_escape, write
 from messaging_core.markup.tree import BOLD, ITALIC, STRIKE, Block, Code, Document, Link, Prose
 
@@ -31,7 +31,7 @@ def code_block(written: Code) -> str:
 
 def link(shown: str, target: Link, ends: bool) -> str | None:
     """A bare address of the web; a space ends it where nothing else would."""
-    if "`" in shown or not web("", target.url):
+    if "`" in shown or scheme(target.url) not in ("https", "http"):
         return None
     return shown if ends else f"{shown} "
 

@@ -109,6 +109,7 @@ HARD = [
     "[\\[](http://q)",
     "*&\n-# $*",
     "~~> a~~",
+    "> # a\n\nb\n---\n",
     "**https://h.test/*x**<i>**https://h.test/*x**</i>",
 ]
 """What looks like an address and is none, addresses with signs in them, and signs at the edges of runs and labels."""

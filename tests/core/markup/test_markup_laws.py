@@ -81,6 +81,7 @@ def test_any_text_shows_what_it_says(dialect: Dialect, text: str) -> None:
         "**see http://)**a",
         "_`a``http://h/`a_",
         "<i>http://</i>*a*<",
+        "http://[>_a_",
         "FTP://h.test/_a_/b HTTPS://h.test/_a_/b",
         "[x](<ftp://h.test/*a*/b>) *b*",
         "<s><code>http://a</code></s>",
