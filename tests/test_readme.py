@@ -33,7 +33,10 @@ def test_the_agent_loop_runs_as_shown(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_configuration_is_one() -> None:
     (shown,) = blocks("yaml")
-    assert [one.name for one in load(shown, "yaml", Environment(), CHANNELS).unwrap().settings.channels] == ["ops", "alerts"]
+    assert [one.name for one in load(shown, "yaml", Environment(), CHANNELS).unwrap().settings.channels] == [
+        "ops",
+        "alerts",
+    ]
 
 
 def test_the_first_command_prints_the_message(tmp_path: Path) -> None:
@@ -42,7 +45,14 @@ def test_the_first_command_prints_the_message(tmp_path: Path) -> None:
     command = install.strip().split(" && ")[-1]
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
     script = f'messaging() {{ "{sys.executable}" -m messaging_adapters.cli "$@"; }}; {command}'
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == "Hello from my agent\n"
     assert test.strip().endswith("&& pytest")
 
@@ -51,11 +61,19 @@ def test_the_first_command_prints_the_message(tmp_path: Path) -> None:
 def test_the_first_command_works_in_a_fresh_copy(tmp_path: Path) -> None:
     install, _ = blocks("sh")
     subprocess.run(["git", "clone", "-q", str(ROOT), "copy"], cwd=tmp_path, check=True)
-    done = subprocess.run(["bash", "-c", install], cwd=tmp_path / "copy", capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        ["bash", "-c", install], cwd=tmp_path / "copy", capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.endswith("Hello from my agent\n")
 
 
-@pytest.mark.parametrize("page", sorted(str(p.relative_to(ROOT)) for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "adapters").glob("*.md")]))
+@pytest.mark.parametrize(
+    "page",
+    sorted(
+        str(p.relative_to(ROOT))
+        for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "adapters").glob("*.md")]
+    ),
+)
 def test_every_link_leads_to_a_file(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):

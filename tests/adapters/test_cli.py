@@ -14,7 +14,9 @@ from tests.adapters.loopback import Loopback, hang, reply
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def messaging(*words: str, input: str | bytes | None = None, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+def messaging(
+    *words: str, input: str | bytes | None = None, cwd: Path, **environ: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command with a terminal-less standard input (empty unless given)."""
     data = input.encode() if isinstance(input, str) else input or b""
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
@@ -65,7 +67,9 @@ def test_json_is_one_object_and_the_text_moves_aside(tmp_path: Path) -> None:
 def test_a_call_does_what_an_agent_loop_does(tmp_path: Path) -> None:
     with Loopback(reply(204)) as server:
         configure(tmp_path, "channels:\n  x:\n    type: discord-webhook\n    url: ${HOOK}\n", "daemon.yaml")
-        done = messaging("call", "message", '{"channel":"x","content":"hi"}', cwd=tmp_path, HOOK=server.url + "/FAKE-hook")
+        done = messaging(
+            "call", "message", '{"channel":"x","content":"hi"}', cwd=tmp_path, HOOK=server.url + "/FAKE-hook"
+        )
         assert (done.returncode, done.stdout, done.stderr) == (0, "Message sent to x\n", "")
         assert server.requests[0].body == b'{"content":"hi"}'
 
@@ -85,7 +89,9 @@ def test_a_call_does_what_an_agent_loop_does(tmp_path: Path) -> None:
         (("check", "--config", "wrong.yaml"), 2, "channels.a.type"),
     ],
 )
-def test_what_is_refused_is_said_on_one_line_of_stderr(tmp_path: Path, words: tuple[str, ...], status: int, said: str) -> None:
+def test_what_is_refused_is_said_on_one_line_of_stderr(
+    tmp_path: Path, words: tuple[str, ...], status: int, said: str
+) -> None:
     configure(tmp_path, "channels:\n  a: {type: cli}\n")
     configure(tmp_path, "channels:\n  a: {type: clii}\n", "wrong.yaml")
     done = messaging(*words, cwd=tmp_path)
@@ -94,11 +100,15 @@ def test_what_is_refused_is_said_on_one_line_of_stderr(tmp_path: Path, words: tu
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "outcome"), [(reply(500), 1, "failed"), (reply(200), 0, "delivered"), (hang(), 5, "unconfirmed")]
+    ("answer", "status", "outcome"),
+    [(reply(500), 1, "failed"), (reply(200), 0, "delivered"), (hang(), 5, "unconfirmed")],
 )
 def test_the_exit_status_tells_the_outcome(tmp_path: Path, answer: Any, status: int, outcome: str) -> None:
     with Loopback(answer) as server:
-        configure(tmp_path, f"http: {{read_timeout: 0.3}}\nchannels:\n  w: {{type: webhook, url: '{server.url}/FAKE-secret'}}\n")
+        configure(
+            tmp_path,
+            f"http: {{read_timeout: 0.3}}\nchannels:\n  w: {{type: webhook, url: '{server.url}/FAKE-secret'}}\n",
+        )
         done = messaging("send", "x", "--json", cwd=tmp_path)
         assert (done.returncode, json.loads(done.stdout)["status"]) == (status, outcome)
         assert "FAKE" not in done.stdout + done.stderr
@@ -106,12 +116,19 @@ def test_the_exit_status_tells_the_outcome(tmp_path: Path, answer: Any, status: 
 
 def test_partly_delivered_is_exit_status_4(tmp_path: Path) -> None:
     ok = reply(json={"ok": True, "result": {"message_id": 1}})
-    with Loopback(ok, reply(403, json={"ok": False, "error_code": 403, "description": "Forbidden: bot was kicked"})) as server:
+    with Loopback(
+        ok, reply(403, json={"ok": False, "error_code": 403, "description": "Forbidden: bot was kicked"})
+    ) as server:
         channel = {"type": "telegram", "bot_token": "1:FAKE-token", "chat_id": "42", "api_base": server.url}
         configure(tmp_path, json.dumps({"channels": {"t": channel}}))
         done = messaging("send", "-", "--json", input="line of text\n" * 1000, cwd=tmp_path)
         shown = json.loads(done.stdout)
-        assert (done.returncode, shown["status"], shown["ids"], shown["parts"]) == (4, "partial", ["1"], {"delivered": 1, "of": 4})
+        assert (done.returncode, shown["status"], shown["ids"], shown["parts"]) == (
+            4,
+            "partial",
+            ["1"],
+            {"delivered": 1, "of": 4},
+        )
 
 
 def test_a_dry_run_shows_every_request_and_sends_none(tmp_path: Path) -> None:
@@ -133,7 +150,12 @@ def test_a_dry_run_shows_every_request_and_sends_none(tmp_path: Path) -> None:
 
 
 def test_tools_come_in_the_shapes_that_models_take(tmp_path: Path) -> None:
-    for shape, key in (("openai", "function"), ("anthropic", "input_schema"), ("mcp", "inputSchema"), ("json-schema", "properties")):
+    for shape, key in (
+        ("openai", "function"),
+        ("anthropic", "input_schema"),
+        ("mcp", "inputSchema"),
+        ("json-schema", "properties"),
+    ):
         definitions = json.loads(messaging("tools", "--format", shape, cwd=tmp_path).stdout)
         assert all(key in definition for definition in definitions)
 
@@ -156,9 +178,11 @@ def test_the_record_of_what_was_sent_can_be_read(tmp_path: Path) -> None:
 def in_bash(command: str, cwd: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
     """The command line as bash runs it; ``messaging`` in it is the command."""
     paths = os.pathsep.join((str(ROOT), str(ROOT / "adapters")))
-    script = f"messaging() {{ {sys.executable} -m messaging_adapters.cli \"$@\"; }}; {command}"
+    script = f'messaging() {{ {sys.executable} -m messaging_adapters.cli "$@"; }}; {command}'
     env = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1", **environ}
-    return subprocess.run(["bash", "-c", script], cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(
+        ["bash", "-c", script], cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=30
+    )
 
 
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
@@ -181,7 +205,9 @@ def test_a_result_that_cannot_be_shown_is_told_in_one_line(tmp_path: Path, stdou
 
 @pytest.mark.parametrize("stdout", [">&-", ">/dev/full", "| true; exit ${PIPESTATUS[0]}"])
 @pytest.mark.parametrize("json_", ["", "--json"])
-def test_what_was_delivered_is_exit_status_0_even_if_nobody_can_be_told(tmp_path: Path, stdout: str, json_: str) -> None:
+def test_what_was_delivered_is_exit_status_0_even_if_nobody_can_be_told(
+    tmp_path: Path, stdout: str, json_: str
+) -> None:
     with Loopback(reply(204)) as far:
         configure(tmp_path, f"channels:\n  hook: {{type: webhook, url: '{far.url}/x'}}\n")
         done = in_bash(f"messaging send {json_} hi {stdout}", tmp_path)
@@ -209,7 +235,9 @@ def test_an_empty_name_of_a_configuration_is_not_replaced_by_another(tmp_path: P
 
 
 def test_check_names_the_file_and_its_channels(tmp_path: Path) -> None:
-    configure(tmp_path, "channels:\n  m: {type: matrix, homeserver: 'https://hs.test', access_token: abc, room_id: '!r'}\n")
+    configure(
+        tmp_path, "channels:\n  m: {type: matrix, homeserver: 'https://hs.test', access_token: abc, room_id: '!r'}\n"
+    )
     done = messaging("check", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "messaging.yaml: ok (m, cli)\n")
     assert "m.access_token" in done.stderr, "a secret too short to be masked is warned of"
