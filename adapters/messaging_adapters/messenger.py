@@ -147,11 +147,7 @@ class Messenger:
                 gateway = GatewayTool(self.settings, self._sender, self._permission, self._ids)
                 return ToolResult(gateway.call(arguments))
             case _:
-                why = {
-                    "message": "no channel of the section 'channels' is active",
-                    "message_send": "no channel is active",
-                }
-                refusal = UnknownTool(str(name), tuple(sorted(known)), why.get(str(name), ""))
+                refusal = UnknownTool(str(name), tuple(sorted(known)), _WITHHELD.get(str(name), ""))
                 return ToolResult(refused(str(name), refusal), unknown=True)
 
     # --- Sending ----------------------------------------------------------------------------------------------------
