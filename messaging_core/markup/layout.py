@@ -7,7 +7,7 @@ from typing import NamedTuple
 from messaging_core.markup.dialect import Piece
 from messaging_core.markup.links import Hides, expose, nothing
 from messaging_core.markup.tables import aligned, links_of
-from messaging_core.markup.tree import BOLD, Block, Code, Document, Item, Path, Prose, Quote, Span, Table
+from messaging_core.markup.tree import BOLD, CODE, Block, Code, Document, Item, Path, Prose, Quote, Span, Table
 
 RULE = "\u2500" * 10
 OPEN_BOX, CHECKED_BOX = "\u2610", "\u2611"
@@ -166,6 +166,15 @@ def shown(block: Prose, at: Place) -> Sequence[Span]:
         Span(span.text.replace("\n", "\n" + at.rest), span.marks, span.link) if "\n" in span.text else span
         for span in spans
     ]
+
+
+def styled(block: Block, at: Place) -> tuple[str, Sequence[Span]]:
+    """What begins the block, and its text in spans: for a platform whose only marks are styles, or that has none."""
+    if isinstance(block, Prose):
+        return at.first, shown(block, at)
+    if isinstance(block, Code):
+        return heading_line(at.first), (Span(block.text, CODE),)
+    return at.first, (Span(RULE),)
 
 
 def bold(spans: tuple[Span, ...]) -> tuple[Span, ...]:

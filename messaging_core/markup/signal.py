@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from messaging_core.markup.dialect import Dialect, Piece, Rendered, Style, StyleKind
-from messaging_core.markup.layout import RULE, Look, adapt, heading_line, join, place, shown
+from messaging_core.markup.layout import Look, adapt, join, place, styled
 from messaging_core.markup.runs import ZERO_WIDTH, Hand
 from messaging_core.markup.runs import write as write_runs
-from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Block, Code, Link, Prose, Span
+from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Block, Code, Link, Span
 from messaging_core.markup.units import utf16
 
 _LOOK = Look()
@@ -28,11 +28,7 @@ _KINDS = (
 
 def _write(block: Block, before: Block | None, _mentions: bool) -> Piece:
     at = place(_LOOK, block, before)
-    first = heading_line(at.first) if isinstance(block, Code) else at.first
-    if isinstance(block, Prose):
-        spans = shown(block, at)
-    else:
-        spans = [Span(block.text, CODE)] if isinstance(block, Code) else [Span(RULE)]
+    first, spans = styled(block, at)
     text = first + "".join([span.text for span in spans])
     return Piece(block, at.gap, at.shown_gap, text, text, styles=_styles(spans, utf16(first)))
 

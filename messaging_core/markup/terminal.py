@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from messaging_core.markup.controls import show_direction
 from messaging_core.markup.dialect import Dialect, Piece, Rendered
-from messaging_core.markup.layout import RULE, Look, adapt, heading_line, join, place, shown
+from messaging_core.markup.layout import Look, adapt, join, place, styled
 from messaging_core.markup.tree import BOLD, CODE, ITALIC, STRIKE, Block, Code, Document, Prose, Span
 
 _LOOK = Look()
@@ -33,11 +33,7 @@ def _without_direction(block: Block) -> Block:
 
 def _write(block: Block, before: Block | None, _mentions: bool) -> Piece:
     at = place(_LOOK, block, before)
-    first = heading_line(at.first) if isinstance(block, Code) else at.first
-    if isinstance(block, Prose):
-        spans = shown(block, at)
-    else:
-        spans = [Span(block.text, CODE)] if isinstance(block, Code) else [Span(RULE)]
+    first, spans = styled(block, at)
     text = "".join([span.text for span in spans])
     return Piece(block, at.gap, at.shown_gap, first + text, first + text, html=first + _coloured(spans))
 
