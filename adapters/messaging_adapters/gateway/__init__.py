@@ -68,25 +68,23 @@ def run(
         tell(f"messaging: the gateway does not start: {strange[0]!a} is no origin; expected one like http://host:5173")
         return USAGE
     try:
-        from messaging_adapters.gateway.server import serve
+        from messaging_adapters.gateway.server import listening, serve
     except ImportError as error:
         tell(f"messaging: the gateway needs {error.name}: pip install 'agent-messaging[gateway]'")
         return USAGE
     guarded = "with a token" if token else "without a token: for every program of this machine"
     try:
-        asyncio.run(
-            serve(
-                host,
-                port,
-                token=token,
-                deliver=deliver,
-                channels=channels,
-                origins=origins,
-                version=_version(),
-                sending=settings.message_timeout_secs,
-                ready=lambda url: tell(f"messaging: gateway on {url}, {guarded}"),
-            )
+        gateway = listening(
+            host,
+            port,
+            token=token,
+            deliver=deliver,
+            channels=channels,
+            origins=origins,
+            version=_version(),
+            sending=settings.message_timeout_secs,
         )
+        asyncio.run(serve(gateway, host, lambda url: tell(f"messaging: gateway on {url}, {guarded}")))
     except OSError as error:
         tell(f"messaging: the gateway cannot listen on {host}, port {port}: {_why(error)}")
         return FAILED

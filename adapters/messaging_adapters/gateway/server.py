@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from aiohttp import web
 from aiohttp.web_log import AccessLogger
@@ -110,19 +110,12 @@ class _Full(asyncio.Protocol):
 
 
 async def serve(
-    host: str,
-    port: int,
-    *,
-    token: str = "",
-    deliver: Deliver | None = None,
-    channels: tuple[str, ...] = (),
-    origins: tuple[str, ...] = (),
-    version: str = "0",
-    limits: Limits | None = None,
-    sending: float = 300.0,
-    ready: Callable[[str], None] = lambda url: None,
+    gateway: AbstractAsyncContextManager[tuple[int, Hub]], host: str, ready: Callable[[str], None] = lambda url: None
 ) -> None:
-    """Run a gateway until SIGTERM or SIGINT; the second signal ends it at once. ``ready`` is told its address."""
+    """Run a gateway (see :func:`listening`) until SIGTERM or SIGINT; the second signal ends it at once.
+
+    ``ready`` is told its address.
+    """
     _raise_file_limit()
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
@@ -130,17 +123,7 @@ async def serve(
         stop.set()
         loop.remove_signal_handler(number)
 
-    async with listening(
-        host,
-        port,
-        token=token,
-        deliver=deliver,
-        channels=channels,
-        origins=origins,
-        version=version,
-        limits=limits,
-        sending=sending,
-    ) as (bound, _):
+    async with gateway as (bound, _):
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, ValueError):  # Windows; not the main thread
                 loop.add_signal_handler(number, end, number)
