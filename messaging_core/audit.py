@@ -125,30 +125,39 @@ def to_line(entry: Entry, secrets: Secrets) -> str:
         "event": about.id,
         "phase": "begin" if isinstance(entry, Begin) else "end",
         "time": utc(entry.time),
-        "tool": about.tool,
-        "channel": about.channel,
-        "platform": about.platform,
-        "recipient": about.recipient,
-        "kind": about.kind,
-        "media": about.file if about.kind != VOICE else None,
-        "voice": about.file if about.kind == VOICE else None,
-        "parts": about.parts,
+        **_about(about),
     }
     if isinstance(entry, End):
-        fields |= {
-            "status": entry.status,
-            "ids": list(entry.ids),
-            "delivered": list(entry.delivered),
-            "undelivered": list(entry.undelivered),
-            "attempts": entry.attempts,
-            "duration": round(entry.duration, 3),
-            "error": entry.error,
-            "code": entry.code,
-        }
+        fields |= {"status": entry.status, **_outcome(entry)}
     for key, longest in _NOT_OURS.items():
         if key in fields:
             fields[key] = _safe(fields[key], secrets, longest)
     return json.dumps(fields, ensure_ascii=True, separators=(",", ":")) + "\n"
+
+
+def _about(event: Event) -> dict[str, Any]:
+    return {
+        "tool": event.tool,
+        "channel": event.channel,
+        "platform": event.platform,
+        "recipient": event.recipient,
+        "kind": event.kind,
+        "media": event.file if event.kind != VOICE else None,
+        "voice": event.file if event.kind == VOICE else None,
+        "parts": event.parts,
+    }
+
+
+def _outcome(ended: "End | Record") -> dict[str, Any]:
+    return {
+        "ids": list(ended.ids),
+        "delivered": list(ended.delivered),
+        "undelivered": list(ended.undelivered),
+        "attempts": ended.attempts,
+        "duration": round(ended.duration, 3),
+        "error": ended.error,
+        "code": ended.code,
+    }
 
 
 _NOT_OURS = {
@@ -347,21 +356,8 @@ def as_dict(record: Record) -> dict[str, Any]:
         "began": record.began,
         "ended": record.ended,
         "status": record.status,
-        "tool": about.tool,
-        "channel": about.channel,
-        "platform": about.platform,
-        "recipient": about.recipient,
-        "kind": about.kind,
-        "media": about.file if about.kind != VOICE else None,
-        "voice": about.file if about.kind == VOICE else None,
-        "parts": about.parts,
-        "ids": list(record.ids),
-        "delivered": list(record.delivered),
-        "undelivered": list(record.undelivered),
-        "attempts": record.attempts,
-        "duration": record.duration,
-        "error": record.error,
-        "code": record.code,
+        **_about(about),
+        **_outcome(record),
     }
 
 
