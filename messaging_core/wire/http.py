@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from returns.result import Failure, Result, Success
 
@@ -281,14 +281,6 @@ def at_least(seconds: Any) -> float:
 def _timestamp(http_date: str) -> float:
     moment = parsedate_to_datetime(http_date)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def host_of(url: str) -> str:
-    """The lower-case host of a URL, empty where there is none or it cannot be read."""
-    try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
-        return ""
 
 
 def as_planned(request: HttpRequest) -> HttpRequest:
