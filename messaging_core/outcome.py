@@ -4,7 +4,7 @@
 delivered      everything is there
 partial        some parts, or some recipients: the receipts say which
 unconfirmed    it left and no usable answer came: it may have arrived
-failed         tried, and nothing of it is visible
+failed         tried, and it did not leave, or the far end said no
 refused        not tried
 =============  ====================================================================================================
 """
